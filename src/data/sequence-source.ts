@@ -1,0 +1,38 @@
+// What training, evaluation and batching need to know of a data set: users, their events in order, and the split.
+// The store on disk is one implementation; tests and examples may offer arrays in memory.
+
+/** Columns that `read` fills. Times are integers in the source's unit; a Float64Array holds every one below 2^53 exactly. */
+export interface EventColumns {
+  item: Int32Array;
+  time?: Float64Array | BigInt64Array;
+  action?: Int32Array;
+}
+
+/**
+ * Three consecutive ranges of every user's events, by position in the user's order:
+ * train is [0, trainEnd), validation is [trainEnd, validationEnd), test is [validationEnd, length).
+ * Leave-one-out has at most one event in each of the last two; a user held out whole has trainEnd 0.
+ */
+export interface Split {
+  /** For example 'leave-one-out', 'time:1651363200000', 'user:0.1', 'none'. */
+  readonly kind: string;
+  readonly trainEnd: Int32Array;
+  readonly validationEnd: Int32Array;
+}
+
+export interface SequenceSource {
+  readonly users: number;
+  /** Size of the catalogue: every item id is in 0..items-1. */
+  readonly items: number;
+  /** Events of every user, all parts of the split together. */
+  readonly lengths: Int32Array;
+  readonly split: Split;
+  /** SHA-256 of the split's content: results under different fingerprints are not comparable. */
+  readonly fingerprint: string;
+  /** False when the log had only an order, no times. */
+  readonly hasTime: boolean;
+  readonly hasAction: boolean;
+  length(user: number): number;
+  /** Copy events [from, to) of `user` into the target columns, starting at index `at`. */
+  read(user: number, from: number, to: number, into: EventColumns, at: number): void;
+}

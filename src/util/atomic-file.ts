@@ -1,0 +1,39 @@
+// Files and folders that appear whole or not at all: temp name, fsync, rename, fsync of the parent folder.
+
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+
+/** Flush a folder's entries (after a rename) to the disk. */
+export function syncFolder(folder: string): void {
+  const fd = openSync(folder, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** writeSync may write less than it was asked to (signals, files above 2 GB): this one does not. */
+export function writeFully(fd: number, bytes: Uint8Array, position: number | null = null): void {
+  let done = 0;
+  while (done < bytes.byteLength) {
+    done += writeSync(fd, bytes, done, bytes.byteLength - done, position === null ? null : position + done);
+  }
+}
+
+/** Write a whole file so that a reader sees the old content or the new one, never a part. */
+export function writeFileAtomic(path: string, content: string | Uint8Array): void {
+  const temp = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
+  const fd = openSync(temp, 'w');
+  try {
+    writeFully(fd, typeof content === 'string' ? Buffer.from(content) : content);
+    fsyncSync(fd);
+  } catch (error) {
+    rmSync(temp, { force: true });
+    throw error;
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(temp, path);
+  syncFolder(dirname(path));
+}
