@@ -1,0 +1,23 @@
+//! The compute kernels: slices in, slices out, scratch and threads from the caller's [`Ctx`].
+//! No policy, no handles, no napi. Each kernel has a naive double-precision twin beside it (`naive` modules), its oracle.
+
+pub mod arena;
+pub mod ctx;
+pub mod isa;
+pub mod mat;
+pub mod pool;
+pub mod rng;
+pub mod simd;
+
+pub mod attention;
+pub mod embedding;
+pub mod gemm;
+pub mod linear;
+pub mod loss;
+pub mod measure;
+pub mod norm;
+pub mod optim;
+pub mod retrieval;
+
+pub use ctx::Ctx;
+pub use mat::{Mat, MatMut};

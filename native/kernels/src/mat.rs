@@ -1,0 +1,102 @@
+//! Row-major matrix views: a pointer, a shape and a row stride. A column range of a wider matrix is a view too, so
+//! kernels read `Q` out of `[U|V|Q|K]` and write its gradient back without a copy.
+//!
+//! Views are `Copy` and `Send` so that the tiles of one matrix can be worked on by several threads; the kernel that
+//! splits the work promises that no two tasks write the same element.
+
+/// Read-only view of `rows` x `cols` elements, `stride` elements from one row to the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Mat<T = f32> {
+    pub ptr: *const T,
+    pub rows: usize,
+    pub cols: usize,
+    pub stride: usize,
+}
+
+/// Writable view, see [`Mat`].
+#[derive(Clone, Copy, Debug)]
+pub struct MatMut<T = f32> {
+    pub ptr: *mut T,
+    pub rows: usize,
+    pub cols: usize,
+    pub stride: usize,
+}
+
+// SAFETY: a view is an address and a shape; the code that dereferences it upholds aliasing (see the module header).
+unsafe impl<T: Sync> Send for Mat<T> {}
+unsafe impl<T: Sync> Sync for Mat<T> {}
+unsafe impl<T: Send> Send for MatMut<T> {}
+unsafe impl<T: Send> Sync for MatMut<T> {}
+
+impl<T: Copy> Mat<T> {
+    pub fn new(data: &[T], rows: usize, cols: usize) -> Self {
+        assert!(data.len() >= rows * cols, "{} elements for a {rows} x {cols} matrix", data.len());
+        Mat { ptr: data.as_ptr(), rows, cols, stride: cols }
+    }
+
+    /// Columns `[from, from + cols)` of this view.
+    pub fn columns(self, from: usize, cols: usize) -> Self {
+        assert!(from + cols <= self.cols, "columns {from}..{} of {}", from + cols, self.cols);
+        Mat { ptr: self.ptr.wrapping_add(from), cols, ..self }
+    }
+
+    /// # Safety
+    /// `i < rows`, the memory is alive and nobody writes this row meanwhile.
+    #[inline(always)]
+    pub unsafe fn row<'a>(self, i: usize) -> &'a [T] {
+        debug_assert!(i < self.rows);
+        unsafe { std::slice::from_raw_parts(self.ptr.add(i * self.stride), self.cols) }
+    }
+}
+
+impl<T: Copy> MatMut<T> {
+    pub fn new(data: &mut [T], rows: usize, cols: usize) -> Self {
+        assert!(data.len() >= rows * cols, "{} elements for a {rows} x {cols} matrix", data.len());
+        MatMut { ptr: data.as_mut_ptr(), rows, cols, stride: cols }
+    }
+
+    /// Columns `[from, from + cols)` of this view.
+    pub fn columns(self, from: usize, cols: usize) -> Self {
+        assert!(from + cols <= self.cols, "columns {from}..{} of {}", from + cols, self.cols);
+        MatMut { ptr: self.ptr.wrapping_add(from), cols, ..self }
+    }
+
+    /// The same memory, read-only.
+    pub fn as_ref(self) -> Mat<T> {
+        Mat { ptr: self.ptr, rows: self.rows, cols: self.cols, stride: self.stride }
+    }
+
+    /// # Safety
+    /// `i < rows`, the memory is alive and this task is the only one that touches the row.
+    #[inline(always)]
+    pub unsafe fn row<'a>(self, i: usize) -> &'a mut [T] {
+        debug_assert!(i < self.rows);
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.add(i * self.stride), self.cols) }
+    }
+}
+
+/// A mutable slice that several tasks write in disjoint parts.
+#[derive(Clone, Copy)]
+pub struct Disjoint<'a, T> {
+    ptr: *mut T,
+    len: usize,
+    life: std::marker::PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: see `range`: its callers take disjoint parts.
+unsafe impl<T: Send> Send for Disjoint<'_, T> {}
+unsafe impl<T: Send> Sync for Disjoint<'_, T> {}
+
+impl<'a, T> Disjoint<'a, T> {
+    pub fn new(data: &'a mut [T]) -> Self {
+        Disjoint { ptr: data.as_mut_ptr(), len: data.len(), life: std::marker::PhantomData }
+    }
+
+    /// # Safety
+    /// Ranges given to different tasks do not overlap.
+    #[inline(always)]
+    pub unsafe fn range(&self, from: usize, len: usize) -> &'a mut [T] {
+        assert!(from + len <= self.len);
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.add(from), len) }
+    }
+}

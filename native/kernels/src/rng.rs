@@ -1,0 +1,138 @@
+//! Counter-based random numbers: Philox4x32-10 (Salmon et al., SC'11). A draw is a pure function of a key and a
+//! counter, so dropout masks are recomputed in backward, any thread may draw any element, and a resumed run draws the
+//! same numbers without carrying generator state.
+
+const MUL: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+
+/// What a stream of draws is for: streams with different keys are independent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(pub u32, pub u32);
+
+impl Key {
+    /// Folds seed, step and purpose (an op's own number within the step) into a key.
+    pub fn new(seed: u64, step: u64, purpose: u64) -> Key {
+        let mut h = seed;
+        for word in [step, purpose] {
+            h = mix(h ^ mix(word.wrapping_add(0x9E37_79B9_7F4A_7C15)));
+        }
+        Key(h as u32, (h >> 32) as u32)
+    }
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Four random words for one counter value.
+#[inline(always)]
+pub fn philox(key: Key, counter: u64) -> [u32; 4] {
+    philox_raw([counter as u32, (counter >> 32) as u32, 0, 0], [key.0, key.1])
+}
+
+#[inline(always)]
+pub fn philox_raw(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let p0 = u64::from(MUL[0]) * u64::from(c[0]);
+        let p1 = u64::from(MUL[1]) * u64::from(c[2]);
+        c = [(p1 >> 32) as u32 ^ c[1] ^ k[0], p1 as u32, (p0 >> 32) as u32 ^ c[3] ^ k[1], p0 as u32];
+        k = [k[0].wrapping_add(WEYL[0]), k[1].wrapping_add(WEYL[1])];
+    }
+    c
+}
+
+/// Draw number `index` of the stream.
+#[inline(always)]
+pub fn word(key: Key, index: u64) -> u32 {
+    philox(key, index >> 2)[(index & 3) as usize]
+}
+
+/// Uniform in [0, 1), 24 bits.
+#[inline(always)]
+pub fn uniform(word: u32) -> f32 {
+    (word >> 8) as f32 * (1.0 / 16_777_216.0)
+}
+
+/// Uniform in 0..n by multiplication; the bias is below n / 2^32.
+#[inline(always)]
+pub fn below(word: u32, n: u32) -> u32 {
+    ((u64::from(word) * u64::from(n)) >> 32) as u32
+}
+
+/// Dropout as two lanes of 16 bits a word: element `index` is kept when its 16-bit draw is at least the threshold.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropout {
+    pub key: Key,
+    /// `round(p * 65536)`: drop probability in 1/65536ths. 0 keeps all.
+    pub threshold: u32,
+    /// `1 / (1 - p)` for the quantised p.
+    pub scale: f32,
+}
+
+impl Dropout {
+    pub fn new(key: Key, p: f32) -> Dropout {
+        let threshold = (p * 65536.0).round() as u32;
+        Dropout { key, threshold, scale: (65536.0 / (65536.0 - f64::from(threshold))) as f32 }
+    }
+
+    /// No dropout.
+    pub fn off() -> Dropout {
+        Dropout { key: Key(0, 0), threshold: 0, scale: 1.0 }
+    }
+
+    pub fn is_off(&self) -> bool {
+        self.threshold == 0
+    }
+
+    /// Factor (0 or `scale`) of one element; the plain form of [`Dropout::fill`].
+    pub fn factor(&self, index: u64) -> f32 {
+        let words = philox(self.key, index >> 3);
+        let half = (index & 7) as usize;
+        let draw = (words[half >> 1] >> (16 * (half & 1))) & 0xffff;
+        if draw >= self.threshold { self.scale } else { 0.0 }
+    }
+
+    /// Factors of elements `first..first + out.len()`; `first` is a multiple of 8.
+    pub fn fill(&self, first: u64, out: &mut [f32]) {
+        debug_assert_eq!(first % 8, 0);
+        for (block, chunk) in out.chunks_mut(8).enumerate() {
+            let words = philox(self.key, (first >> 3) + block as u64);
+            for (half, factor) in chunk.iter_mut().enumerate() {
+                let draw = (words[half >> 1] >> (16 * (half & 1))) & 0xffff;
+                *factor = if draw >= self.threshold { self.scale } else { 0.0 };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Known answers of the Random123 distribution (philox 4x32, 10 rounds).
+    #[test]
+    fn philox_matches_known_answers() {
+        assert_eq!(philox_raw([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        assert_eq!(philox_raw([u32::MAX; 4], [u32::MAX; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+        assert_eq!(
+            philox_raw([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
+            [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
+        );
+    }
+
+    #[test]
+    fn dropout_fill_equals_the_plain_form_and_keeps_the_stated_share() {
+        let dropout = Dropout::new(Key::new(1, 2, 3), 0.2);
+        let mut factors = vec![0.0; 100_003];
+        dropout.fill(16, &mut factors);
+        for (i, factor) in factors.iter().enumerate() {
+            assert_eq!(*factor, dropout.factor(16 + i as u64));
+        }
+        let kept = factors.iter().filter(|f| **f > 0.0).count() as f64 / factors.len() as f64;
+        assert!((kept - 0.8).abs() < 0.005, "kept {kept}");
+        let mean = factors.iter().map(|f| f64::from(*f)).sum::<f64>() / factors.len() as f64;
+        assert!((mean - 1.0).abs() < 0.01, "mean {mean}");
+    }
+}

@@ -1,0 +1,454 @@
+//! Eight float lanes behind one trait: kernels are written once over `V: Simd` and compiled for each instruction set.
+//!
+//! The pattern: a body is `#[inline(always)] unsafe fn body<V: Simd>(..)`, and [`simd_fn!`](crate::simd_fn) makes the
+//! entry `name(isa, ..)` that runs it inside a function with the right target features (only there do the intrinsics
+//! become single instructions). Entries are `inline(never)`: a register tile inlined into its outer loops spills.
+
+use crate::isa::Isa;
+
+pub const LANES: usize = 8;
+
+/// Eight `f32`s.
+///
+/// # Safety
+/// Methods on [`Avx2`] may only run on a CPU with AVX2, FMA and F16C: call them below a [`simd_fn!`](crate::simd_fn)
+/// entry. Pointers must be valid for the lanes read or written; no alignment is needed.
+#[allow(clippy::missing_safety_doc)]
+pub unsafe trait Simd: Copy + Send + Sync + 'static {
+    const ISA: Isa;
+    unsafe fn zero() -> Self;
+    unsafe fn splat(x: f32) -> Self;
+    unsafe fn load(p: *const f32) -> Self;
+    unsafe fn store(self, p: *mut f32);
+    /// Lanes `n..` are zero; memory beyond `p[n]` is not touched.
+    unsafe fn load_part(p: *const f32, n: usize) -> Self;
+    /// Writes the first `n` lanes only.
+    unsafe fn store_part(self, p: *mut f32, n: usize);
+    /// Eight FP16 numbers, widened.
+    unsafe fn load_half(p: *const u16) -> Self;
+    /// Rounds to nearest even FP16.
+    unsafe fn store_half(self, p: *mut u16);
+    unsafe fn add(self, o: Self) -> Self;
+    unsafe fn sub(self, o: Self) -> Self;
+    unsafe fn mul(self, o: Self) -> Self;
+    unsafe fn div(self, o: Self) -> Self;
+    unsafe fn max(self, o: Self) -> Self;
+    unsafe fn min(self, o: Self) -> Self;
+    unsafe fn sqrt(self) -> Self;
+    /// `self * b + c`, one rounding where the machine has it.
+    unsafe fn fma(self, b: Self, c: Self) -> Self;
+    /// `c - self * b`.
+    unsafe fn fnma(self, b: Self, c: Self) -> Self;
+    /// `2^self` for `self` in [-126, 126], relative error below 1e-7 (degree-5 minimax on [-0.5, 0.5]).
+    unsafe fn exp2(self) -> Self;
+    /// Sum of the lanes, always in the same order.
+    unsafe fn sum(self) -> f32;
+    unsafe fn lanes_max(self) -> f32;
+
+    /// `e^self`, clamped to the range of normal floats.
+    #[inline(always)]
+    unsafe fn exp(self) -> Self {
+        unsafe {
+            let t = self.mul(Self::splat(std::f32::consts::LOG2_E));
+            t.min(Self::splat(126.0)).max(Self::splat(-126.0)).exp2()
+        }
+    }
+    /// `1 / (1 + e^-self)`.
+    #[inline(always)]
+    unsafe fn sigmoid(self) -> Self {
+        unsafe { Self::splat(1.0).div(Self::splat(1.0).add(Self::zero().sub(self).exp())) }
+    }
+    /// `self * sigmoid(self)`. A division beats reciprocal + Newton on Zen 3.
+    #[inline(always)]
+    unsafe fn silu(self) -> Self {
+        unsafe { self.div(Self::splat(1.0).add(Self::zero().sub(self).exp())) }
+    }
+    /// Derivative of [`Simd::silu`] at `self`.
+    #[inline(always)]
+    unsafe fn silu_grad(self) -> Self {
+        unsafe {
+            let s = self.sigmoid();
+            s.mul(self).fma(Self::splat(1.0).sub(s), s)
+        }
+    }
+}
+
+/// Defines `pub(crate) unsafe fn $name(isa, args..)` that runs `$body::<V>(args..)` with the features of `isa`.
+#[macro_export]
+macro_rules! simd_fn {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident = $body:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)?) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        $vis unsafe fn $name(isa: $crate::isa::Isa, $($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c")]
+            #[inline(never)]
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn avx2($($arg: $ty),*) $(-> $ret)? {
+                unsafe { $body::<$crate::simd::Avx2>($($arg),*) }
+            }
+            #[inline(never)]
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn portable($($arg: $ty),*) $(-> $ret)? {
+                unsafe { $body::<$crate::simd::Portable>($($arg),*) }
+            }
+            match isa {
+                #[cfg(target_arch = "x86_64")]
+                $crate::isa::Isa::Avx2 => unsafe { avx2($($arg),*) },
+                _ => unsafe { portable($($arg),*) },
+            }
+        }
+    };
+}
+
+const EXP2: [f32; 6] = [1.000_000_1, 0.693_146_97, 0.240_221_2, 0.055_507_133, 0.009_675_542, 0.001_327_647_2];
+
+/// Plain Rust lanes, for machines without AVX2 and as a second opinion in tests.
+#[derive(Clone, Copy)]
+pub struct Portable([f32; LANES]);
+
+macro_rules! lanewise {
+    ($self:ident, $o:ident, $e:expr) => {{
+        let mut out = [0.0; LANES];
+        for i in 0..LANES {
+            out[i] = $e($self.0[i], $o.0[i]);
+        }
+        Portable(out)
+    }};
+}
+
+// SAFETY: no intrinsics; pointers are the caller's promise.
+#[allow(clippy::needless_range_loop)]
+unsafe impl Simd for Portable {
+    const ISA: Isa = Isa::Portable;
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Portable([0.0; LANES])
+    }
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self {
+        Portable([x; LANES])
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self {
+        Portable(unsafe { p.cast::<[f32; LANES]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32) {
+        unsafe { p.cast::<[f32; LANES]>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn load_part(p: *const f32, n: usize) -> Self {
+        let mut out = [0.0; LANES];
+        for (i, lane) in out.iter_mut().enumerate().take(n) {
+            *lane = unsafe { *p.add(i) };
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: *mut f32, n: usize) {
+        for i in 0..n.min(LANES) {
+            unsafe { *p.add(i) = self.0[i] };
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_half(p: *const u16) -> Self {
+        let mut out = [0.0; LANES];
+        for (i, lane) in out.iter_mut().enumerate() {
+            *lane = half_to_float(unsafe { *p.add(i) });
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    unsafe fn store_half(self, p: *mut u16) {
+        for i in 0..LANES {
+            unsafe { *p.add(i) = float_to_half(self.0[i]) };
+        }
+    }
+    #[inline(always)]
+    unsafe fn add(self, o: Self) -> Self {
+        lanewise!(self, o, |a, b| a + b)
+    }
+    #[inline(always)]
+    unsafe fn sub(self, o: Self) -> Self {
+        lanewise!(self, o, |a, b| a - b)
+    }
+    #[inline(always)]
+    unsafe fn mul(self, o: Self) -> Self {
+        lanewise!(self, o, |a, b| a * b)
+    }
+    #[inline(always)]
+    unsafe fn div(self, o: Self) -> Self {
+        lanewise!(self, o, |a, b| a / b)
+    }
+    // As the x86 instructions: the second operand when either is NaN.
+    #[inline(always)]
+    unsafe fn max(self, o: Self) -> Self {
+        lanewise!(self, o, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    unsafe fn min(self, o: Self) -> Self {
+        lanewise!(self, o, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    unsafe fn sqrt(self) -> Self {
+        Portable(self.0.map(f32::sqrt))
+    }
+    #[inline(always)]
+    unsafe fn fma(self, b: Self, c: Self) -> Self {
+        let mut out = c.0;
+        for i in 0..LANES {
+            out[i] += self.0[i] * b.0[i];
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    unsafe fn fnma(self, b: Self, c: Self) -> Self {
+        let mut out = c.0;
+        for i in 0..LANES {
+            out[i] -= self.0[i] * b.0[i];
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    unsafe fn exp2(self) -> Self {
+        Portable(self.0.map(|x| {
+            let whole = x.round_ties_even();
+            let f = x - whole;
+            let p = EXP2.iter().rev().fold(0.0, |p, c| p * f + c);
+            f32::from_bits((p.to_bits() as i32).wrapping_add((whole as i32) << 23) as u32)
+        }))
+    }
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        let l = self.0;
+        ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
+    }
+    #[inline(always)]
+    unsafe fn lanes_max(self) -> f32 {
+        self.0.iter().fold(f32::NEG_INFINITY, |a, &b| if a > b { a } else { b })
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub use avx2::Avx2;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::{EXP2, LANES, Simd};
+    use crate::isa::Isa;
+    use std::arch::x86_64::*;
+
+    /// One 256-bit register.
+    #[derive(Clone, Copy)]
+    pub struct Avx2(pub __m256);
+
+    static MASKS: [i32; 2 * LANES] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    #[inline(always)]
+    unsafe fn mask(n: usize) -> __m256i {
+        unsafe { _mm256_loadu_si256(MASKS.as_ptr().add(LANES - n.min(LANES)).cast()) }
+    }
+
+    // SAFETY: the trait's contract: only below an entry with the target features, with valid pointers.
+    unsafe impl Simd for Avx2 {
+        const ISA: Isa = Isa::Avx2;
+        #[inline(always)]
+        unsafe fn zero() -> Self {
+            unsafe { Avx2(_mm256_setzero_ps()) }
+        }
+        #[inline(always)]
+        unsafe fn splat(x: f32) -> Self {
+            unsafe { Avx2(_mm256_set1_ps(x)) }
+        }
+        #[inline(always)]
+        unsafe fn load(p: *const f32) -> Self {
+            unsafe { Avx2(_mm256_loadu_ps(p)) }
+        }
+        #[inline(always)]
+        unsafe fn store(self, p: *mut f32) {
+            unsafe { _mm256_storeu_ps(p, self.0) }
+        }
+        #[inline(always)]
+        unsafe fn load_part(p: *const f32, n: usize) -> Self {
+            unsafe { Avx2(_mm256_maskload_ps(p, mask(n))) }
+        }
+        #[inline(always)]
+        unsafe fn store_part(self, p: *mut f32, n: usize) {
+            unsafe { _mm256_maskstore_ps(p, mask(n), self.0) }
+        }
+        #[inline(always)]
+        unsafe fn load_half(p: *const u16) -> Self {
+            unsafe { Avx2(_mm256_cvtph_ps(_mm_loadu_si128(p.cast()))) }
+        }
+        #[inline(always)]
+        unsafe fn store_half(self, p: *mut u16) {
+            unsafe { _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0)) }
+        }
+        #[inline(always)]
+        unsafe fn add(self, o: Self) -> Self {
+            unsafe { Avx2(_mm256_add_ps(self.0, o.0)) }
+        }
+        #[inline(always)]
+        unsafe fn sub(self, o: Self) -> Self {
+            unsafe { Avx2(_mm256_sub_ps(self.0, o.0)) }
+        }
+        #[inline(always)]
+        unsafe fn mul(self, o: Self) -> Self {
+            unsafe { Avx2(_mm256_mul_ps(self.0, o.0)) }
+        }
+        #[inline(always)]
+        unsafe fn div(self, o: Self) -> Self {
+            unsafe { Avx2(_mm256_div_ps(self.0, o.0)) }
+        }
+        #[inline(always)]
+        unsafe fn max(self, o: Self) -> Self {
+            unsafe { Avx2(_mm256_max_ps(self.0, o.0)) }
+        }
+        #[inline(always)]
+        unsafe fn min(self, o: Self) -> Self {
+            unsafe { Avx2(_mm256_min_ps(self.0, o.0)) }
+        }
+        #[inline(always)]
+        unsafe fn sqrt(self) -> Self {
+            unsafe { Avx2(_mm256_sqrt_ps(self.0)) }
+        }
+        #[inline(always)]
+        unsafe fn fma(self, b: Self, c: Self) -> Self {
+            unsafe { Avx2(_mm256_fmadd_ps(self.0, b.0, c.0)) }
+        }
+        #[inline(always)]
+        unsafe fn fnma(self, b: Self, c: Self) -> Self {
+            unsafe { Avx2(_mm256_fnmadd_ps(self.0, b.0, c.0)) }
+        }
+        #[inline(always)]
+        unsafe fn exp2(self) -> Self {
+            unsafe {
+                // Adding 1.5 * 2^23 leaves the nearest integer in the low mantissa bits.
+                let magic = _mm256_set1_ps(12_582_912.0);
+                let m = _mm256_add_ps(self.0, magic);
+                let f = _mm256_sub_ps(self.0, _mm256_sub_ps(m, magic));
+                let mut p = _mm256_set1_ps(EXP2[5]);
+                for c in [EXP2[4], EXP2[3], EXP2[2], EXP2[1], EXP2[0]] {
+                    p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(c));
+                }
+                let scale = _mm256_slli_epi32::<23>(_mm256_castps_si256(m));
+                Avx2(_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), scale)))
+            }
+        }
+        #[inline(always)]
+        unsafe fn sum(self) -> f32 {
+            unsafe {
+                let q = _mm_add_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
+                let d = _mm_add_ps(q, _mm_movehl_ps(q, q));
+                _mm_cvtss_f32(_mm_add_ss(d, _mm_shuffle_ps::<1>(d, d)))
+            }
+        }
+        #[inline(always)]
+        unsafe fn lanes_max(self) -> f32 {
+            unsafe {
+                let q = _mm_max_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
+                let d = _mm_max_ps(q, _mm_movehl_ps(q, q));
+                _mm_cvtss_f32(_mm_max_ss(d, _mm_shuffle_ps::<1>(d, d)))
+            }
+        }
+    }
+}
+
+/// IEEE FP16 bits to float.
+pub fn half_to_float(h: u16) -> f32 {
+    let sign = u32::from(h >> 15) << 31;
+    let exponent = u32::from(h >> 10) & 0x1f;
+    let mantissa = u32::from(h) & 0x3ff;
+    let bits = match (exponent, mantissa) {
+        (0, _) => (f32::from(mantissa as u16) * 2f32.powi(-24)).to_bits(),
+        (0x1f, 0) => 0x7f80_0000,
+        (0x1f, _) => 0x7fc0_0000 | (mantissa << 13),
+        _ => ((exponent + 112) << 23) | (mantissa << 13),
+    };
+    f32::from_bits(sign | bits)
+}
+
+/// Float to IEEE FP16 bits, round to nearest even; too large becomes infinity.
+pub fn float_to_half(x: f32) -> u16 {
+    let sign = ((x.to_bits() >> 16) & 0x8000) as u16;
+    let magnitude = x.abs();
+    if magnitude.is_nan() {
+        return sign | 0x7e00 | ((x.to_bits() >> 13) & 0x3ff) as u16;
+    }
+    if magnitude >= 65520.0 {
+        return sign | 0x7c00;
+    }
+    if magnitude < 2f32.powi(-14) {
+        return sign | (magnitude * 2f32.powi(24)).round_ties_even() as u16;
+    }
+    let bits = magnitude.to_bits();
+    let rounded = bits + 0xfff + ((bits >> 13) & 1);
+    sign | ((rounded >> 13) - (112 << 10)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(always)]
+    unsafe fn exp_body<V: Simd>(x: *const f32, y: *mut f32) {
+        unsafe { V::load(x).exp().store(y) }
+    }
+    simd_fn!(fn exp = exp_body(x: *const f32, y: *mut f32));
+
+    #[inline(always)]
+    unsafe fn halves_body<V: Simd>(x: *const f32, h: *mut u16, y: *mut f32) {
+        unsafe {
+            V::load(x).store_half(h);
+            V::load_half(h).store(y);
+        }
+    }
+    simd_fn!(fn halves = halves_body(x: *const f32, h: *mut u16, y: *mut f32));
+
+    #[test]
+    fn exp_is_accurate_on_every_isa() {
+        for isa in [Isa::Portable, Isa::detect()] {
+            let mut x = -80.0f32;
+            while x < 80.0 {
+                let xs: [f32; 8] = std::array::from_fn(|i| x + i as f32 * 0.013);
+                let mut ys = [0.0; 8];
+                // SAFETY: eight elements each; `isa` is one this CPU has.
+                unsafe { exp(isa, xs.as_ptr(), ys.as_mut_ptr()) };
+                for (x, y) in xs.iter().zip(ys) {
+                    let want = f64::from(*x).exp();
+                    // The argument's own rounding (x * log2 e) grows with |x|.
+                    let tolerance = 2e-7 * (1.0 + f64::from(x.abs()));
+                    assert!((f64::from(y) / want - 1.0).abs() < tolerance, "{isa:?} exp({x}) = {y}, want {want}");
+                }
+                x += 0.1;
+            }
+        }
+    }
+
+    #[test]
+    fn halves_agree_with_the_hardware_for_every_pattern() {
+        for bits in 0..=u16::MAX {
+            let x = half_to_float(bits);
+            let y = float_to_half(x);
+            assert!(y == bits || x.is_nan(), "{bits:#x} -> {x} -> {y:#x}");
+        }
+        let mut state = 1u32;
+        for _ in 0..20_000 {
+            let xs: [f32; 8] = std::array::from_fn(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                f32::from_bits(state)
+            });
+            let run = |isa| {
+                let (mut h, mut y) = ([0u16; 8], [0f32; 8]);
+                // SAFETY: eight elements each; `isa` is one this CPU has.
+                unsafe { halves(isa, xs.as_ptr(), h.as_mut_ptr(), y.as_mut_ptr()) };
+                (h, y)
+            };
+            let ((h0, y0), (h1, y1)) = (run(Isa::Portable), run(Isa::detect()));
+            for i in 0..8 {
+                assert!(xs[i].is_nan() || (h0[i], y0[i].to_bits()) == (h1[i], y1[i].to_bits()), "{}", xs[i]);
+            }
+        }
+    }
+}
