@@ -50,7 +50,12 @@ impl Default for Arena {
 impl Arena {
     pub fn new() -> Arena {
         let free = (0..CLASSES).map(|_| Mutex::new(Vec::with_capacity(16))).collect();
-        Arena { free, allocations: AtomicU64::new(0), reserved: AtomicUsize::new(0), live: AtomicUsize::new(0) }
+        Arena {
+            free,
+            allocations: AtomicU64::new(0),
+            reserved: AtomicUsize::new(0),
+            live: AtomicUsize::new(0),
+        }
     }
 
     /// A block of at least `bytes` bytes with whatever it held before.
@@ -74,7 +79,12 @@ impl Arena {
 
     /// `len` elements of scratch that return to the arena when dropped. Contents are unspecified.
     pub fn lease<T: Pod>(&self, len: usize) -> Lease<'_, T> {
-        Lease { block: Some(self.take(len * size_of::<T>())), len, arena: self, kind: std::marker::PhantomData }
+        Lease {
+            block: Some(self.take(len * size_of::<T>())),
+            len,
+            arena: self,
+            kind: std::marker::PhantomData,
+        }
     }
 
     /// How often the system was asked for memory.
@@ -120,7 +130,9 @@ fn system_block(size: usize) -> Block {
     let layout = layout(size);
     // SAFETY: size is at least SMALLEST, never zero.
     let raw = unsafe { alloc(layout) };
-    let Some(ptr) = NonNull::new(raw) else { handle_alloc_error(layout) };
+    let Some(ptr) = NonNull::new(raw) else {
+        handle_alloc_error(layout)
+    };
     #[cfg(target_os = "linux")]
     if size >= HUGE_PAGE {
         // SAFETY: the range is ours and huge-page aligned; advice cannot change its contents.

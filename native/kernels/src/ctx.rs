@@ -19,7 +19,11 @@ impl Ctx {
     }
 
     pub fn with(threads: usize, isa: Isa, arena: Arc<Arena>) -> Ctx {
-        Ctx { pool: Pool::new(threads), arena, isa }
+        Ctx {
+            pool: Pool::new(threads),
+            arena,
+            isa,
+        }
     }
 
     /// Scratch for the whole kernel; contents unspecified.
@@ -30,7 +34,11 @@ impl Ctx {
     /// `len` elements of scratch for each worker, handed out by worker index.
     pub fn per_worker<T: Pod>(&self, len: usize) -> PerWorker<'_, T> {
         let stride = len.next_multiple_of(64 / size_of::<T>());
-        PerWorker { lease: self.arena.lease(stride * self.pool.threads()), stride, len }
+        PerWorker {
+            lease: self.arena.lease(stride * self.pool.threads()),
+            stride,
+            len,
+        }
     }
 }
 
@@ -44,7 +52,11 @@ pub struct PerWorker<'a, T: Pod> {
 impl<T: Pod> PerWorker<'_, T> {
     /// The accessor to move into the parallel closure.
     pub fn slots(&mut self) -> Slots<'_, T> {
-        Slots { all: Disjoint::new(&mut self.lease), stride: self.stride, len: self.len }
+        Slots {
+            all: Disjoint::new(&mut self.lease),
+            stride: self.stride,
+            len: self.len,
+        }
     }
 }
 

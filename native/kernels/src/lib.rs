@@ -3,6 +3,7 @@
 
 pub mod arena;
 pub mod ctx;
+pub mod fault;
 pub mod isa;
 pub mod mat;
 pub mod pool;
@@ -20,4 +21,5 @@ pub mod optim;
 pub mod retrieval;
 
 pub use ctx::Ctx;
-pub use mat::{Mat, MatMut};
+pub use fault::{Fault, FaultKind, Outcome};
+pub use mat::{Grad, Mat, MatMut};

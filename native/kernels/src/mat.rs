@@ -30,14 +30,32 @@ unsafe impl<T: Send> Sync for MatMut<T> {}
 
 impl<T: Copy> Mat<T> {
     pub fn new(data: &[T], rows: usize, cols: usize) -> Self {
-        assert!(data.len() >= rows * cols, "{} elements for a {rows} x {cols} matrix", data.len());
-        Mat { ptr: data.as_ptr(), rows, cols, stride: cols }
+        assert!(
+            data.len() >= rows * cols,
+            "{} elements for a {rows} x {cols} matrix",
+            data.len()
+        );
+        Mat {
+            ptr: data.as_ptr(),
+            rows,
+            cols,
+            stride: cols,
+        }
     }
 
     /// Columns `[from, from + cols)` of this view.
     pub fn columns(self, from: usize, cols: usize) -> Self {
-        assert!(from + cols <= self.cols, "columns {from}..{} of {}", from + cols, self.cols);
-        Mat { ptr: self.ptr.wrapping_add(from), cols, ..self }
+        assert!(
+            from + cols <= self.cols,
+            "columns {from}..{} of {}",
+            from + cols,
+            self.cols
+        );
+        Mat {
+            ptr: self.ptr.wrapping_add(from),
+            cols,
+            ..self
+        }
     }
 
     /// # Safety
@@ -51,19 +69,42 @@ impl<T: Copy> Mat<T> {
 
 impl<T: Copy> MatMut<T> {
     pub fn new(data: &mut [T], rows: usize, cols: usize) -> Self {
-        assert!(data.len() >= rows * cols, "{} elements for a {rows} x {cols} matrix", data.len());
-        MatMut { ptr: data.as_mut_ptr(), rows, cols, stride: cols }
+        assert!(
+            data.len() >= rows * cols,
+            "{} elements for a {rows} x {cols} matrix",
+            data.len()
+        );
+        MatMut {
+            ptr: data.as_mut_ptr(),
+            rows,
+            cols,
+            stride: cols,
+        }
     }
 
     /// Columns `[from, from + cols)` of this view.
     pub fn columns(self, from: usize, cols: usize) -> Self {
-        assert!(from + cols <= self.cols, "columns {from}..{} of {}", from + cols, self.cols);
-        MatMut { ptr: self.ptr.wrapping_add(from), cols, ..self }
+        assert!(
+            from + cols <= self.cols,
+            "columns {from}..{} of {}",
+            from + cols,
+            self.cols
+        );
+        MatMut {
+            ptr: self.ptr.wrapping_add(from),
+            cols,
+            ..self
+        }
     }
 
     /// The same memory, read-only.
     pub fn as_ref(self) -> Mat<T> {
-        Mat { ptr: self.ptr, rows: self.rows, cols: self.cols, stride: self.stride }
+        Mat {
+            ptr: self.ptr,
+            rows: self.rows,
+            cols: self.cols,
+            stride: self.stride,
+        }
     }
 
     /// # Safety
@@ -89,7 +130,11 @@ unsafe impl<T: Send> Sync for Disjoint<'_, T> {}
 
 impl<'a, T> Disjoint<'a, T> {
     pub fn new(data: &'a mut [T]) -> Self {
-        Disjoint { ptr: data.as_mut_ptr(), len: data.len(), life: std::marker::PhantomData }
+        Disjoint {
+            ptr: data.as_mut_ptr(),
+            len: data.len(),
+            life: std::marker::PhantomData,
+        }
     }
 
     /// # Safety
@@ -98,5 +143,21 @@ impl<'a, T> Disjoint<'a, T> {
     pub unsafe fn range(&self, from: usize, len: usize) -> &'a mut [T] {
         assert!(from + len <= self.len);
         unsafe { std::slice::from_raw_parts_mut(self.ptr.add(from), len) }
+    }
+}
+
+/// Where a gradient goes, and whether it adds to what is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Grad {
+    pub to: MatMut,
+    pub accumulate: bool,
+}
+
+impl Grad {
+    pub fn overwrite(to: MatMut) -> Grad {
+        Grad { to, accumulate: false }
+    }
+    pub fn accumulate(to: MatMut) -> Grad {
+        Grad { to, accumulate: true }
     }
 }

@@ -55,7 +55,11 @@ impl Pool {
                     .expect("a worker thread")
             })
             .collect();
-        Pool { shared, workers, turn: Mutex::new(()) }
+        Pool {
+            shared,
+            workers,
+            turn: Mutex::new(()),
+        }
     }
 
     pub fn threads(&self) -> usize {
@@ -91,13 +95,20 @@ impl Pool {
         let mut spins = 0u32;
         while shared.pending.load(Ordering::Acquire) != 0 {
             spins += 1;
-            if spins < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if spins < SPINS {
+                std::hint::spin_loop()
+            } else {
+                std::thread::yield_now()
+            }
         }
         *shared.job.lock().expect("pool") = None;
         if let Err(payload) = own {
             resume_unwind(payload);
         }
-        assert!(!shared.panicked.load(Ordering::Relaxed), "a kernel task panicked on a worker thread");
+        assert!(
+            !shared.panicked.load(Ordering::Relaxed),
+            "a kernel task panicked on a worker thread"
+        );
     }
 }
 
@@ -177,7 +188,9 @@ mod tests {
     fn a_panicking_task_reaches_the_caller_and_the_pool_lives_on() {
         let pool = Pool::new(3);
         for bad in [0, 50, 99] {
-            let result = catch_unwind(AssertUnwindSafe(|| pool.run(100, |index, _| assert!(index != bad, "task {bad}"))));
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                pool.run(100, |index, _| assert!(index != bad, "task {bad}"))
+            }));
             assert!(result.is_err());
         }
         let count = AtomicUsize::new(0);

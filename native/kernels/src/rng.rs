@@ -37,7 +37,12 @@ pub fn philox_raw(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let p0 = u64::from(MUL[0]) * u64::from(c[0]);
         let p1 = u64::from(MUL[1]) * u64::from(c[2]);
-        c = [(p1 >> 32) as u32 ^ c[1] ^ k[0], p1 as u32, (p0 >> 32) as u32 ^ c[3] ^ k[1], p0 as u32];
+        c = [
+            (p1 >> 32) as u32 ^ c[1] ^ k[0],
+            p1 as u32,
+            (p0 >> 32) as u32 ^ c[3] ^ k[1],
+            p0 as u32,
+        ];
         k = [k[0].wrapping_add(WEYL[0]), k[1].wrapping_add(WEYL[1])];
     }
     c
@@ -74,12 +79,20 @@ pub struct Dropout {
 impl Dropout {
     pub fn new(key: Key, p: f32) -> Dropout {
         let threshold = (p * 65536.0).round() as u32;
-        Dropout { key, threshold, scale: (65536.0 / (65536.0 - f64::from(threshold))) as f32 }
+        Dropout {
+            key,
+            threshold,
+            scale: (65536.0 / (65536.0 - f64::from(threshold))) as f32,
+        }
     }
 
     /// No dropout.
     pub fn off() -> Dropout {
-        Dropout { key: Key(0, 0), threshold: 0, scale: 1.0 }
+        Dropout {
+            key: Key(0, 0),
+            threshold: 0,
+            scale: 1.0,
+        }
     }
 
     pub fn is_off(&self) -> bool {
@@ -114,10 +127,19 @@ mod tests {
     /// Known answers of the Random123 distribution (philox 4x32, 10 rounds).
     #[test]
     fn philox_matches_known_answers() {
-        assert_eq!(philox_raw([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
-        assert_eq!(philox_raw([u32::MAX; 4], [u32::MAX; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
         assert_eq!(
-            philox_raw([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
+            philox_raw([0; 4], [0; 2]),
+            [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]
+        );
+        assert_eq!(
+            philox_raw([u32::MAX; 4], [u32::MAX; 2]),
+            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
+        );
+        assert_eq!(
+            philox_raw(
+                [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
+                [0xa409_3822, 0x299f_31d0]
+            ),
             [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
         );
     }

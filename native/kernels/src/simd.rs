@@ -101,7 +101,14 @@ macro_rules! simd_fn {
     };
 }
 
-const EXP2: [f32; 6] = [1.000_000_1, 0.693_146_97, 0.240_221_2, 0.055_507_133, 0.009_675_542, 0.001_327_647_2];
+const EXP2: [f32; 6] = [
+    1.000_000_1,
+    0.693_146_97,
+    0.240_221_2,
+    0.055_507_133,
+    0.009_675_542,
+    0.001_327_647_2,
+];
 
 /// Plain Rust lanes, for machines without AVX2 and as a second opinion in tests.
 #[derive(Clone, Copy)]
@@ -419,7 +426,10 @@ mod tests {
                     let want = f64::from(*x).exp();
                     // The argument's own rounding (x * log2 e) grows with |x|.
                     let tolerance = 2e-7 * (1.0 + f64::from(x.abs()));
-                    assert!((f64::from(y) / want - 1.0).abs() < tolerance, "{isa:?} exp({x}) = {y}, want {want}");
+                    assert!(
+                        (f64::from(y) / want - 1.0).abs() < tolerance,
+                        "{isa:?} exp({x}) = {y}, want {want}"
+                    );
                 }
                 x += 0.1;
             }
@@ -447,7 +457,11 @@ mod tests {
             };
             let ((h0, y0), (h1, y1)) = (run(Isa::Portable), run(Isa::detect()));
             for i in 0..8 {
-                assert!(xs[i].is_nan() || (h0[i], y0[i].to_bits()) == (h1[i], y1[i].to_bits()), "{}", xs[i]);
+                assert!(
+                    xs[i].is_nan() || (h0[i], y0[i].to_bits()) == (h1[i], y1[i].to_bits()),
+                    "{}",
+                    xs[i]
+                );
             }
         }
     }
