@@ -1,0 +1,6 @@
+// `turbogr bench`: measurements, each a table for people and one JSON object for machines.
+import { Command } from '@commander-js/extra-typings';
+
+export function benchCommand(): Command {
+  return new Command('bench').description('measure kernels, steps, balance and preparation on this machine');
+}

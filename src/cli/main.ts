@@ -1,0 +1,20 @@
+#!/usr/bin/env node
+// The command line: one file a command, listed here in the order in which a person meets them. Errors a person can
+// mend are printed with their remedy and exit with 2; anything else is our bug and keeps its stack.
+import { Command } from '@commander-js/extra-typings';
+import { UserError } from '../util/errors.js';
+import { benchCommand } from './bench.js';
+
+const program = new Command('turbogr')
+  .description('Training system for generative recommendation: a log file in, a trained model out.')
+  .version('0.1.0')
+  .showHelpAfterError('(turbogr --help lists the commands)')
+  .addCommand(benchCommand());
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (!(error instanceof UserError)) throw error;
+  process.stderr.write(`turbogr: ${error.message}\n${error.remedy ? `  ${error.remedy}\n` : ''}`);
+  process.exitCode = 2;
+}
