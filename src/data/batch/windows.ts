@@ -1,0 +1,82 @@
+// Which stretches of the users' histories become sequences of the model, for training and for evaluation.
+//
+// A window is a range [from, to) of one user's events, read as next-item pairs: event i is the input, event i + 1 its
+// target, so a window of n + 1 events is a sequence of n tokens and n is at most the model's length.
+//
+//   latest   one window per user, the newest n + 1 training events; older events are never seen
+//   sliding  every training pair in exactly one window, cut from the newest backwards; the oldest window is the short
+//            one, and a window's first input is the last target of the window before it
+//
+// Evaluation windows end at a held-out event: their last token's target (and next time) is the one to predict.
+
+import type { SequenceSource } from '../sequence-source.js';
+
+export type WindowPolicy = 'latest' | 'sliding';
+
+/** Columns of equal length, one entry per window. */
+export interface Windows {
+  readonly count: number;
+  readonly user: Int32Array;
+  readonly from: Int32Array;
+  readonly to: Int32Array;
+}
+
+export function windowTokens(windows: Windows, w: number): number {
+  return windows.to[w]! - windows.from[w]! - 1;
+}
+
+class WindowList {
+  readonly #flat: number[] = [];
+
+  push(user: number, from: number, to: number): void {
+    this.#flat.push(user, from, to);
+  }
+
+  finish(): Windows {
+    const column = (c: number) => Int32Array.from({ length: this.#flat.length / 3 }, (_, w) => this.#flat[3 * w + c]!);
+    return { count: this.#flat.length / 3, user: column(0), from: column(1), to: column(2) };
+  }
+}
+
+function requireLength(maxLength: number): void {
+  if (!Number.isInteger(maxLength) || maxLength < 1) {
+    throw new RangeError(`maxLength must be a whole number of tokens, at least 1, got ${maxLength}`);
+  }
+}
+
+/** Windows over the training events; users with fewer than two have no pair and no window. */
+export function trainingWindows(source: SequenceSource, maxLength: number, policy: WindowPolicy): Windows {
+  requireLength(maxLength);
+  const list = new WindowList();
+  for (let user = 0; user < source.users; user++) {
+    const end = source.split.trainEnd[user]!;
+    const oldest = policy === 'latest' ? Math.max(0, end - 1 - maxLength) : 0;
+    for (let to = end; to - 1 > oldest; to -= maxLength) {
+      list.push(user, Math.max(oldest, to - 1 - maxLength), to);
+    }
+  }
+  return list.finish();
+}
+
+export interface EvaluationOptions {
+  part: 'validation' | 'test';
+  maxLength: number;
+  /** How many of a user's held-out events to predict, oldest first (1 unless given; leave-one-out holds out one). */
+  targetsPerUser?: number;
+}
+
+/** One window per held-out event that has any history; the input is all that happened before it, newest `maxLength`. */
+export function evaluationWindows(source: SequenceSource, options: EvaluationOptions): Windows {
+  requireLength(options.maxLength);
+  const { split, lengths } = source;
+  const [starts, ends] =
+    options.part === 'validation' ? [split.trainEnd, split.validationEnd] : [split.validationEnd, lengths];
+  const list = new WindowList();
+  for (let user = 0; user < source.users; user++) {
+    const stop = Math.min(ends[user]!, starts[user]! + (options.targetsPerUser ?? 1));
+    for (let target = Math.max(1, starts[user]!); target < stop; target++) {
+      list.push(user, Math.max(0, target - options.maxLength), target + 1);
+    }
+  }
+  return list.finish();
+}
