@@ -44,6 +44,12 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     /// Sum of the lanes, always in the same order.
     unsafe fn sum(self) -> f32;
     unsafe fn lanes_max(self) -> f32;
+    /// `self` where `x > 0`, else 0.
+    unsafe fn where_positive(self, x: Self) -> Self;
+    /// Rows become columns.
+    unsafe fn transpose(rows: [Self; LANES]) -> [Self; LANES];
+    /// Asks for the line of `p` before it is needed; never faults.
+    unsafe fn prefetch(p: *const f32);
 
     /// `e^self`, clamped to the range of normal floats.
     #[inline(always)]
@@ -99,6 +105,33 @@ macro_rules! simd_fn {
             }
         }
     };
+}
+
+/// A piece of work written once over the lanes; generic where [`simd_fn!`](crate::simd_fn) is not.
+pub(crate) trait Kernel {
+    /// Mark implementations `#[inline(always)]`.
+    ///
+    /// # Safety
+    /// Called by [`dispatch`] only.
+    unsafe fn run<V: Simd>(self);
+}
+
+/// Runs `kernel` with the features of `isa`.
+///
+/// # Safety
+/// This CPU has `isa`; the kernel's own pointers are valid.
+pub(crate) unsafe fn dispatch<K: Kernel>(isa: Isa, kernel: K) {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    #[inline(never)]
+    unsafe fn avx2<K: Kernel>(kernel: K) {
+        unsafe { kernel.run::<Avx2>() }
+    }
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { avx2(kernel) },
+        _ => unsafe { kernel.run::<Portable>() },
+    }
 }
 
 const EXP2: [f32; 6] = [
@@ -235,6 +268,16 @@ unsafe impl Simd for Portable {
     unsafe fn lanes_max(self) -> f32 {
         self.0.iter().fold(f32::NEG_INFINITY, |a, &b| if a > b { a } else { b })
     }
+    #[inline(always)]
+    unsafe fn where_positive(self, x: Self) -> Self {
+        lanewise!(self, x, |a, b| if b > 0.0 { a } else { 0.0 })
+    }
+    #[inline(always)]
+    unsafe fn transpose(rows: [Self; LANES]) -> [Self; LANES] {
+        std::array::from_fn(|j| Portable(std::array::from_fn(|i| rows[i].0[j])))
+    }
+    #[inline(always)]
+    unsafe fn prefetch(_: *const f32) {}
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -359,6 +402,40 @@ mod avx2 {
                 _mm_cvtss_f32(_mm_max_ss(d, _mm_shuffle_ps::<1>(d, d)))
             }
         }
+        #[inline(always)]
+        unsafe fn where_positive(self, x: Self) -> Self {
+            unsafe {
+                let positive = _mm256_cmp_ps::<_CMP_GT_OQ>(x.0, _mm256_setzero_ps());
+                Avx2(_mm256_and_ps(positive, self.0))
+            }
+        }
+        #[inline(always)]
+        unsafe fn transpose(r: [Self; LANES]) -> [Self; LANES] {
+            unsafe {
+                // Pairs of rows, then fours, then the two halves of the registers.
+                let lo = |a: usize| _mm256_unpacklo_ps(r[a].0, r[a + 1].0);
+                let hi = |a: usize| _mm256_unpackhi_ps(r[a].0, r[a + 1].0);
+                let four = |a, b| [_mm256_shuffle_ps::<0x44>(a, b), _mm256_shuffle_ps::<0xee>(a, b)];
+                let ([c0, c1], [c2, c3]) = (four(lo(0), lo(2)), four(hi(0), hi(2)));
+                let ([d0, d1], [d2, d3]) = (four(lo(4), lo(6)), four(hi(4), hi(6)));
+                let low = |a, b| Avx2(_mm256_permute2f128_ps::<0x20>(a, b));
+                let high = |a, b| Avx2(_mm256_permute2f128_ps::<0x31>(a, b));
+                [
+                    low(c0, d0),
+                    low(c1, d1),
+                    low(c2, d2),
+                    low(c3, d3),
+                    high(c0, d0),
+                    high(c1, d1),
+                    high(c2, d2),
+                    high(c3, d3),
+                ]
+            }
+        }
+        #[inline(always)]
+        unsafe fn prefetch(p: *const f32) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+        }
     }
 }
 
@@ -412,6 +489,28 @@ mod tests {
         }
     }
     simd_fn!(fn halves = halves_body(x: *const f32, h: *mut u16, y: *mut f32));
+
+    #[inline(always)]
+    unsafe fn transpose_body<V: Simd>(x: *const f32, y: *mut f32) {
+        unsafe {
+            let columns = V::transpose(std::array::from_fn(|i| V::load(x.add(i * LANES))));
+            for (j, column) in columns.into_iter().enumerate() {
+                column.where_positive(V::splat(1.0)).store(y.add(j * LANES));
+            }
+        }
+    }
+    simd_fn!(fn transpose = transpose_body(x: *const f32, y: *mut f32));
+
+    #[test]
+    fn rows_become_columns() {
+        let x: [f32; 64] = std::array::from_fn(|i| i as f32);
+        for isa in [Isa::Portable, Isa::detect()] {
+            let mut y = [0.0; 64];
+            // SAFETY: 64 elements each; `isa` is one this CPU has.
+            unsafe { transpose(isa, x.as_ptr(), y.as_mut_ptr()) };
+            assert!((0..64).all(|at| y[at] == x[at % 8 * 8 + at / 8]), "{isa:?} {y:?}");
+        }
+    }
 
     #[test]
     fn exp_is_accurate_on_every_isa() {
