@@ -8,6 +8,7 @@ pub mod isa;
 pub mod mat;
 pub mod pool;
 pub mod rng;
+pub mod rows;
 pub mod simd;
 
 pub mod attention;
@@ -23,3 +24,4 @@ pub mod retrieval;
 pub use ctx::Ctx;
 pub use fault::{Fault, FaultKind, Outcome};
 pub use mat::{Grad, Mat, MatMut};
+pub use rows::{Rows, RowsMut};

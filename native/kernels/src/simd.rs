@@ -48,6 +48,8 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn where_positive(self, x: Self) -> Self;
     /// Rows become columns.
     unsafe fn transpose(rows: [Self; LANES]) -> [Self; LANES];
+    /// Lane `i` is the sum of the lanes of `v[i]`, in the order of [`Simd::sum`].
+    unsafe fn sums(v: [Self; LANES]) -> Self;
     /// Asks for the line of `p` before it is needed; never faults.
     unsafe fn prefetch(p: *const f32);
 
@@ -277,6 +279,10 @@ unsafe impl Simd for Portable {
         std::array::from_fn(|j| Portable(std::array::from_fn(|i| rows[i].0[j])))
     }
     #[inline(always)]
+    unsafe fn sums(v: [Self; LANES]) -> Self {
+        Portable(v.map(|lanes| unsafe { lanes.sum() }))
+    }
+    #[inline(always)]
     unsafe fn prefetch(_: *const f32) {}
 }
 
@@ -433,6 +439,26 @@ mod avx2 {
             }
         }
         #[inline(always)]
+        unsafe fn sums(v: [Self; LANES]) -> Self {
+            unsafe {
+                // Halves of v[i] and v[i + 4] side by side, so that lanes l and l + 4 meet first, as in `sum`.
+                let fold = |a: Avx2, b: Avx2| {
+                    let low = _mm256_permute2f128_ps::<0x20>(a.0, b.0);
+                    _mm256_add_ps(low, _mm256_permute2f128_ps::<0x31>(a.0, b.0))
+                };
+                let pair = |a: __m256, b: __m256| {
+                    let (even, odd) = (_mm256_shuffle_ps::<0x44>(a, b), _mm256_shuffle_ps::<0xee>(a, b));
+                    _mm256_add_ps(even, odd)
+                };
+                let (ab, cd) = (
+                    pair(fold(v[0], v[4]), fold(v[1], v[5])),
+                    pair(fold(v[2], v[6]), fold(v[3], v[7])),
+                );
+                let (even, odd) = (_mm256_shuffle_ps::<0x88>(ab, cd), _mm256_shuffle_ps::<0xdd>(ab, cd));
+                Avx2(_mm256_add_ps(even, odd))
+            }
+        }
+        #[inline(always)]
         unsafe fn prefetch(p: *const f32) {
             unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
         }
@@ -509,6 +535,31 @@ mod tests {
             // SAFETY: 64 elements each; `isa` is one this CPU has.
             unsafe { transpose(isa, x.as_ptr(), y.as_mut_ptr()) };
             assert!((0..64).all(|at| y[at] == x[at % 8 * 8 + at / 8]), "{isa:?} {y:?}");
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sums_body<V: Simd>(x: *const f32, y: *mut f32, one: *mut f32) {
+        unsafe {
+            let v: [V; LANES] = std::array::from_fn(|i| V::load(x.add(i * LANES)));
+            V::sums(v).store(y);
+            for (i, lanes) in v.iter().enumerate() {
+                *one.add(i) = lanes.sum();
+            }
+        }
+    }
+    simd_fn!(fn sums = sums_body(x: *const f32, y: *mut f32, one: *mut f32));
+
+    #[test]
+    fn eight_sums_at_once_equal_eight_sums() {
+        for isa in [Isa::Portable, Isa::detect()] {
+            let x: Vec<f32> = (0..64)
+                .map(|i| (i as f32 * 1.37).sin() * (i as f32).exp2().min(1e6))
+                .collect();
+            let (mut y, mut one) = ([0.0; 8], [0.0; 8]);
+            // SAFETY: 64 and 8 elements; `isa` is one this CPU has.
+            unsafe { sums(isa, x.as_ptr(), y.as_mut_ptr(), one.as_mut_ptr()) };
+            assert_eq!(y.map(f32::to_bits), one.map(f32::to_bits), "{isa:?}");
         }
     }
 

@@ -1,0 +1,173 @@
+//! Embedding rows stored as f32 or FP16. Kernels are written once over [`Element`], the storage of one number;
+//! arithmetic is always f32.
+
+use crate::arena::Pod;
+use crate::mat::{Mat, MatMut};
+use crate::simd::{LANES, Simd, float_to_half, half_to_float};
+
+/// How one number of a row is stored.
+///
+/// # Safety
+/// The methods' pointers must be valid for the lanes they name; [`Simd`]'s rule on target features holds too.
+#[allow(clippy::missing_safety_doc)]
+pub unsafe trait Element: Pod {
+    unsafe fn load<V: Simd>(p: *const Self) -> V;
+    /// Lanes `n..` are zero.
+    unsafe fn load_part<V: Simd>(p: *const Self, n: usize) -> V;
+    unsafe fn store<V: Simd>(v: V, p: *mut Self);
+    /// Writes the first `n` lanes only.
+    unsafe fn store_part<V: Simd>(v: V, p: *mut Self, n: usize);
+    fn widen(self) -> f32;
+    fn narrow(x: f32) -> Self;
+}
+
+// SAFETY: plain loads and stores of `LANES` or `n` elements.
+unsafe impl Element for f32 {
+    #[inline(always)]
+    unsafe fn load<V: Simd>(p: *const f32) -> V {
+        unsafe { V::load(p) }
+    }
+    #[inline(always)]
+    unsafe fn load_part<V: Simd>(p: *const f32, n: usize) -> V {
+        unsafe { V::load_part(p, n) }
+    }
+    #[inline(always)]
+    unsafe fn store<V: Simd>(v: V, p: *mut f32) {
+        unsafe { v.store(p) }
+    }
+    #[inline(always)]
+    unsafe fn store_part<V: Simd>(v: V, p: *mut f32, n: usize) {
+        unsafe { v.store_part(p, n) }
+    }
+    fn widen(self) -> f32 {
+        self
+    }
+    fn narrow(x: f32) -> f32 {
+        x
+    }
+}
+
+// SAFETY: as above; tails go through a buffer of whole lanes.
+unsafe impl Element for u16 {
+    #[inline(always)]
+    unsafe fn load<V: Simd>(p: *const u16) -> V {
+        unsafe { V::load_half(p) }
+    }
+    #[inline(always)]
+    unsafe fn load_part<V: Simd>(p: *const u16, n: usize) -> V {
+        unsafe {
+            let mut lanes = [0u16; LANES];
+            for (i, lane) in lanes.iter_mut().enumerate().take(n) {
+                *lane = *p.add(i);
+            }
+            V::load_half(lanes.as_ptr())
+        }
+    }
+    #[inline(always)]
+    unsafe fn store<V: Simd>(v: V, p: *mut u16) {
+        unsafe { v.store_half(p) }
+    }
+    #[inline(always)]
+    unsafe fn store_part<V: Simd>(v: V, p: *mut u16, n: usize) {
+        unsafe {
+            let mut lanes = [0u16; LANES];
+            v.store_half(lanes.as_mut_ptr());
+            for (i, lane) in lanes.iter().enumerate().take(n) {
+                *p.add(i) = *lane;
+            }
+        }
+    }
+    fn widen(self) -> f32 {
+        half_to_float(self)
+    }
+    fn narrow(x: f32) -> u16 {
+        float_to_half(x)
+    }
+}
+
+/// A table's rows, read-only.
+#[derive(Clone, Copy, Debug)]
+pub enum Rows {
+    F32(Mat),
+    F16(Mat<u16>),
+}
+
+/// A table's rows, writable.
+#[derive(Clone, Copy, Debug)]
+pub enum RowsMut {
+    F32(MatMut),
+    F16(MatMut<u16>),
+}
+
+impl Rows {
+    pub fn rows(self) -> usize {
+        match self {
+            Rows::F32(table) => table.rows,
+            Rows::F16(table) => table.rows,
+        }
+    }
+    pub fn cols(self) -> usize {
+        match self {
+            Rows::F32(table) => table.cols,
+            Rows::F16(table) => table.cols,
+        }
+    }
+    pub fn bytes_per_element(self) -> usize {
+        match self {
+            Rows::F32(_) => 4,
+            Rows::F16(_) => 2,
+        }
+    }
+}
+
+impl RowsMut {
+    pub fn as_ref(self) -> Rows {
+        match self {
+            RowsMut::F32(table) => Rows::F32(table.as_ref()),
+            RowsMut::F16(table) => Rows::F16(table.as_ref()),
+        }
+    }
+}
+
+/// `$body` with `$table` bound to the matrix of whichever storage `$rows` has.
+#[macro_export]
+macro_rules! with_rows {
+    ($kind:ident, $rows:expr, $table:ident => $body:expr) => {
+        match $rows {
+            $crate::rows::$kind::F32($table) => $body,
+            $crate::rows::$kind::F16($table) => $body,
+        }
+    };
+}
+
+/// Row of `cols` numbers starting at `p`, vector `k` of it; the last one may be short.
+///
+/// # Safety
+/// As [`Element::load_part`].
+#[inline(always)]
+pub unsafe fn load_vector<V: Simd, E: Element>(p: *const E, k: usize, cols: usize) -> V {
+    unsafe {
+        let at = k * LANES;
+        if at + LANES <= cols {
+            E::load::<V>(p.add(at))
+        } else {
+            E::load_part::<V>(p.add(at), cols - at)
+        }
+    }
+}
+
+/// Counterpart of [`load_vector`].
+///
+/// # Safety
+/// As [`Element::store_part`].
+#[inline(always)]
+pub unsafe fn store_vector<V: Simd, E: Element>(v: V, p: *mut E, k: usize, cols: usize) {
+    unsafe {
+        let at = k * LANES;
+        if at + LANES <= cols {
+            E::store(v, p.add(at));
+        } else {
+            E::store_part(v, p.add(at), cols - at);
+        }
+    }
+}
