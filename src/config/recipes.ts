@@ -1,0 +1,47 @@
+// Named starting points: the published settings, and what to train with when there is no publication to follow.
+// A recipe is a plain config; any key can be overridden.
+
+import type { ConfigInput } from './schema.js';
+
+type ModelInput = NonNullable<ConfigInput['model']>;
+
+/** Shared by the public MovieLens recipes: 128 users a batch, 101 epochs, AdamW without decay or warm-up. */
+function movieLens(model: ModelInput): ConfigInput {
+  return {
+    model: { maxLength: 200, outputSlots: 11, dropout: 0.2, ...model },
+    loss: { kind: 'sampled-softmax', temperature: 0.05, negatives: { kind: 'uniform', count: 128 } },
+    optimizer: { lr: 1e-3, beta1: 0.9, beta2: 0.98, table: 'adamw' },
+    batch: { users: 128 },
+    window: 'latest',
+    epochs: 101,
+    evaluation: { exclude: 'input' },
+  };
+}
+
+/** The paper's sizes: batches by tokens, lr 4e-3, rows of the table updated when touched. */
+function paper(kind: 'hstu' | 'fuxi', size: 'large' | 'long'): ConfigInput {
+  return {
+    model: { kind, size, dropout: 0.2 },
+    optimizer: { lr: 4e-3, table: 'row-adagrad', clip: 1, schedule: { kind: 'cosine', warmup: 1000 } },
+    loss: { negatives: { count: 128 } },
+    batch: { tokens: 16_384 },
+  };
+}
+
+export const RECIPES: Record<string, ConfigInput> = {
+  'ml-1m-sasrec': movieLens({ kind: 'sasrec', d: 50, blocks: 2, heads: 1, attentionDropout: 0.2 }),
+  'ml-1m-hstu': movieLens({ kind: 'hstu', d: 50, blocks: 2, heads: 1 }),
+  'ml-1m-hstu-large': movieLens({ kind: 'hstu', d: 50, blocks: 8, heads: 2 }),
+  'ml-1m-fuxi': movieLens({ kind: 'fuxi', d: 50, blocks: 2, heads: 1 }),
+  'ml-1m-fuxi-large': movieLens({ kind: 'fuxi', d: 50, blocks: 8, heads: 2 }),
+  'ml-20m-hstu': movieLens({ kind: 'hstu', d: 256, blocks: 4, heads: 4 }),
+  'ml-20m-hstu-large': movieLens({ kind: 'hstu', d: 256, blocks: 16, heads: 8 }),
+  'kuairand-27k-hstu': {
+    ...movieLens({ kind: 'hstu', d: 128, blocks: 4, heads: 4, dqk: 32, dv: 128, maxLength: 1024, dropout: 0.5 }),
+    optimizer: { lr: 1e-3, beta2: 0.98, table: 'lazy-adam' },
+  },
+  'hstu-large': paper('hstu', 'large'),
+  'hstu-long': paper('hstu', 'long'),
+  'fuxi-large': paper('fuxi', 'large'),
+  'fuxi-long': paper('fuxi', 'long'),
+};

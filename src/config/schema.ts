@@ -1,0 +1,130 @@
+// The one description of a training run. A YAML file, a JavaScript or TypeScript object and command-line flags all end
+// here; unknown keys are refused, and the JSON Schema that editors use is made from it.
+// Not here: where values come from and in which order they win (resolve.ts), named starting points (recipes.ts).
+
+import { z } from 'zod';
+
+const whole = z.number().int();
+const positive = whole.min(1);
+const rate = z.number().min(0).max(0.95);
+
+const model = z.strictObject({
+  kind: z.enum(['hstu', 'fuxi', 'sasrec']).default('hstu').describe('architecture of the blocks'),
+  size: z.enum(['tiny', 'small', 'medium', 'large', 'long']).optional().describe('width, depth and length at once'),
+  maxLength: positive.max(32_768).default(200).describe('longest sequence, in events'),
+  outputSlots: whole.min(0).default(1).describe('added to maxLength to give N, the constant of attention and bias'),
+  d: positive.default(64).describe('model width D'),
+  blocks: positive.default(2).describe('blocks L'),
+  heads: positive.default(1).describe('attention heads h'),
+  dqk: positive.optional().describe('query and key width of a head; d / heads unless given'),
+  dv: positive.optional().describe('value width of a head; d / heads unless given'),
+  feedForward: z.number().positive().default(1).describe('inner width of the feed-forward as a multiple of d'),
+  dropout: rate.default(0.2).describe('after the input and inside the blocks'),
+  attentionDropout: rate.default(0).describe('on softmax weights (sasrec only)'),
+  timeBias: z.enum(['auto', 'off']).default('auto').describe('relative time bias when the log has timestamps'),
+  actions: z.boolean().default(false).describe('add an embedding of each bit of the action mask to the input'),
+  sideFeatures: z.array(z.string().min(1)).default([]).describe('item feature columns whose embeddings are added'),
+});
+
+const negatives = z.strictObject({
+  kind: z.enum(['uniform', 'popularity', 'in-batch']).default('uniform').describe('where negatives are drawn from'),
+  count: positive.max(65_536).default(128).describe('negatives R of each token'),
+  logq: z.boolean().optional().describe('correct logits for the draw; on unless the draw is uniform'),
+  power: z.number().min(0).max(2).default(1).describe('popularity draws are proportional to count^power'),
+});
+
+const loss = z.strictObject({
+  kind: z.enum(['sampled-softmax', 'full-softmax', 'bce', 'gbce']).default('sampled-softmax'),
+  temperature: z.number().positive().default(0.05).describe('logits are divided by it'),
+  normalizeUser: z.boolean().default(true).describe('L2-normalise the model output'),
+  normalizeItem: z.boolean().default(true).describe('L2-normalise item rows'),
+  calibration: z.number().min(0).max(1).default(0.75).describe('t of gBCE: 0 is BCE, 1 full correction'),
+  negatives: negatives.prefault({}),
+});
+
+const schedule = z.strictObject({
+  kind: z.enum(['constant', 'linear', 'cosine']).default('constant').describe('from the peak to `floor` over the run'),
+  warmup: whole.min(0).default(0).describe('steps of linear warm-up'),
+  floor: z.number().min(0).max(1).default(0).describe('last learning rate as a share of the peak'),
+});
+
+const optimizer = z.strictObject({
+  lr: z.number().positive().max(10).default(1e-3).describe('peak learning rate'),
+  beta1: z.number().min(0).lt(1).default(0.9),
+  beta2: z.number().min(0).lt(1).default(0.98),
+  eps: z.number().positive().default(1e-8),
+  weightDecay: z.number().min(0).default(0).describe('decoupled, on matrices only'),
+  table: z
+    .enum(['adamw', 'lazy-adam', 'row-adagrad'])
+    .default('adamw')
+    .describe('item table: every row every step, touched rows only, or one accumulator a row'),
+  tableLr: z.number().positive().max(10).optional().describe('learning rate of the item table; lr unless given'),
+  clip: z
+    .number()
+    .positive()
+    .optional()
+    .describe('largest global norm of the dense gradients; no clipping unless given'),
+  accumulate: positive.default(1).describe('batches whose gradients are added before a step'),
+  schedule: schedule.prefault({}),
+  ema: z.number().gt(0).lt(1).optional().describe('decay of an exponential average of the weights, used to evaluate'),
+});
+
+const evaluation = z.strictObject({
+  every: positive.default(1).describe('epochs between validations'),
+  metric: z
+    .string()
+    .regex(/^(hr|ndcg)@[1-9]\d*$|^mrr$/, 'must be hr@k, ndcg@k or mrr')
+    .default('ndcg@10')
+    .describe('what early stopping and the best checkpoint look at'),
+  patience: positive.optional().describe('stop after so many validations without improvement'),
+  exclude: z
+    .enum(['history', 'input', 'none'])
+    .default('history')
+    .describe('left out of the ranking: all earlier items, those the model read, or nothing'),
+  cutoffs: z
+    .array(positive)
+    .min(1)
+    .default([1, 5, 10, 20, 50, 100, 200])
+    .describe('the k of HR@k, NDCG@k and recall@k'),
+  users: positive.optional().describe('validate on so many users, the same ones each time; all unless given'),
+});
+
+const checkpoint = z.strictObject({
+  every: positive.optional().describe('steps between checkpoints; at the end of each epoch unless given'),
+  keep: positive.default(2).describe('newest checkpoints to keep; the best one is kept besides'),
+});
+
+export const configSchema = z.strictObject({
+  recipe: z.string().optional().describe('named starting point; keys given here win over its own'),
+  seed: whole.min(0).max(Number.MAX_SAFE_INTEGER).default(1).describe('same seed, same data: same weights'),
+  threads: positive.max(1024).optional().describe('worker threads; all cores unless given. Never changes a result'),
+  model: model.prefault({}),
+  loss: loss.prefault({}),
+  optimizer: optimizer.prefault({}),
+  batch: z
+    .union([z.strictObject({ tokens: positive }), z.strictObject({ users: positive })])
+    .default({ tokens: 8192 })
+    .describe('a token budget, or so many sequences'),
+  window: z
+    .enum(['latest', 'sliding'])
+    .default('latest')
+    .describe('histories longer than maxLength: newest part only, or windows that cover all'),
+  epochs: positive.default(20),
+  maxSteps: positive.optional().describe('stop after so many optimiser steps'),
+  evaluation: evaluation.prefault({}),
+  checkpoint: checkpoint.prefault({}),
+});
+
+/** What a person may write: every key optional. */
+export type ConfigInput = z.input<typeof configSchema>;
+/** Every key present; see `resolveConfig` for the derived ones. */
+export type Config = z.output<typeof configSchema>;
+export type ModelConfig = Config['model'] & { dqk: number; dv: number };
+export type LossConfig = Config['loss'];
+export type OptimizerConfig = Config['optimizer'];
+export type ResolvedConfig = Config & { model: ModelConfig };
+
+/** JSON Schema (2020-12) of a config file, for editors. */
+export function configJsonSchema(): object {
+  return z.toJSONSchema(configSchema, { io: 'input' });
+}

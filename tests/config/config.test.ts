@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { RECIPES } from '../../src/config/recipes.js';
+import { parseAssignments, readConfigFile, resolveConfig } from '../../src/config/resolve.js';
+import { type ConfigInput, configJsonSchema } from '../../src/config/schema.js';
+import { UserError } from '../../src/util/errors.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'turbogr-config-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function refusal(config: unknown): UserError {
+  try {
+    resolveConfig(config as ConfigInput);
+  } catch (error) {
+    if (error instanceof UserError) return error;
+    throw error;
+  }
+  throw new Error('was not refused');
+}
+
+test('an empty config is complete, and derived widths are filled in', () => {
+  const config = resolveConfig({ model: { d: 64, heads: 4 } });
+  expect(config.model).toMatchObject({ kind: 'hstu', dqk: 16, dv: 16 });
+  expect(config.batch).toEqual({ tokens: 8192 });
+});
+
+test('later inputs win key by key, and batch is replaced whole', () => {
+  const config = resolveConfig(
+    { recipe: 'ml-1m-hstu', optimizer: { lr: 0.5 } },
+    { optimizer: { eps: 1e-6 }, batch: { tokens: 4096 } },
+  );
+  expect(config.optimizer).toMatchObject({ lr: 0.5, eps: 1e-6, beta2: 0.98 });
+  expect(config.batch).toEqual({ tokens: 4096 });
+  expect(config.epochs).toBe(101);
+});
+
+test('a size sets what was not set by hand', () => {
+  expect(resolveConfig({ model: { size: 'small', d: 32 } }).model).toMatchObject({ d: 32, blocks: 2, heads: 2 });
+  expect(resolveConfig({ recipe: 'fuxi-long' }).model).toMatchObject({ d: 1024, blocks: 16, maxLength: 4096, dv: 128 });
+});
+
+test('unknown keys are refused, with the key that was probably meant', () => {
+  const error = refusal({ model: { blcoks: 3 } });
+  expect(error.code).toBe('unknown-key');
+  expect(error.message).toContain('model.blcoks');
+  expect(error.remedy).toContain('Did you mean "blocks"?');
+  expect(refusal({ epoch: 3 }).remedy).toContain('Did you mean "epochs"?');
+  expect(refusal({ recipe: 'ml1m-hstu' }).remedy).toContain('Did you mean "ml-1m-hstu"?');
+});
+
+test('bad values are named with their key', () => {
+  expect(refusal({ optimizer: { lr: -1 } }).message).toBe('config: optimizer.lr is -1');
+  expect(refusal({ model: { d: 50, heads: 3 } }).message).toContain('model.heads = 3');
+  expect(refusal({ batch: { tokens: 10 } }).remedy).toContain('at least 200');
+  expect(refusal({ evaluation: { metric: 'auc' } }).remedy).toContain('hr@k');
+});
+
+test('every recipe resolves', () => {
+  for (const recipe of Object.keys(RECIPES)) expect(resolveConfig({ recipe }).model.d).toBeGreaterThan(0);
+});
+
+test('the published recipes are as published', () => {
+  expect(resolveConfig({ recipe: 'ml-1m-hstu-large' })).toMatchObject({
+    model: { d: 50, blocks: 8, heads: 2, dqk: 25, dv: 25, maxLength: 200, outputSlots: 11, dropout: 0.2 },
+    loss: { kind: 'sampled-softmax', temperature: 0.05, negatives: { kind: 'uniform', count: 128 } },
+    optimizer: { lr: 1e-3, beta1: 0.9, beta2: 0.98, weightDecay: 0, table: 'adamw' },
+    batch: { users: 128 },
+    epochs: 101,
+  });
+  expect(resolveConfig({ recipe: 'kuairand-27k-hstu' }).model).toMatchObject({
+    d: 128,
+    dqk: 32,
+    dv: 128,
+    dropout: 0.5,
+  });
+});
+
+test('flags become a config; values are YAML', () => {
+  expect(parseAssignments(['model.d=48', 'loss.negatives.kind=popularity', 'evaluation.cutoffs=[1, 10]'])).toEqual({
+    model: { d: 48 },
+    loss: { negatives: { kind: 'popularity' } },
+    evaluation: { cutoffs: [1, 10] },
+  });
+  expect(() => parseAssignments(['model.d'])).toThrow(UserError);
+});
+
+test('files: YAML, modules, and what is neither', async () => {
+  writeFileSync(join(folder, 'run.yaml'), 'recipe: ml-1m-hstu\nmodel:\n  d: 16\n');
+  expect(await readConfigFile(join(folder, 'run.yaml'))).toEqual({ recipe: 'ml-1m-hstu', model: { d: 16 } });
+  writeFileSync(join(folder, 'run.mjs'), 'export default { epochs: 3 };');
+  expect(await readConfigFile(join(folder, 'run.mjs'))).toEqual({ epochs: 3 });
+  writeFileSync(join(folder, 'list.yaml'), '- 1\n');
+  await expect(readConfigFile(join(folder, 'list.yaml'))).rejects.toThrow('no mapping');
+  await expect(readConfigFile(join(folder, 'absent.yaml'))).rejects.toThrow('absent.yaml');
+});
+
+test('the JSON Schema describes every key and forbids others', () => {
+  const schema = configJsonSchema() as {
+    properties: Record<string, { properties?: object }>;
+    additionalProperties: boolean;
+  };
+  expect(schema.additionalProperties).toBe(false);
+  expect(Object.keys(schema.properties['model']?.properties ?? {})).toContain('maxLength');
+});
