@@ -1,0 +1,255 @@
+// safetensors files, written in a stream and read by ranges: an 8-byte header length, a JSON header, then the tensors
+// without holes. Sizes are given before the first byte, so a file of many GB needs no second pass and no memory.
+// Tensors are laid out by descending element size, which keeps each aligned to its element.
+
+import { closeSync, fstatSync, fsyncSync, openSync, readSync } from 'node:fs';
+import { z } from 'zod';
+import { writeFully } from './atomic-file.js';
+import { UserError } from './errors.js';
+
+const ELEMENT_BYTES = { F64: 8, I64: 8, U64: 8, F32: 4, I32: 4, U32: 4, F16: 2, BF16: 2, I16: 2, U16: 2, I8: 1, U8: 1 };
+export type Dtype = keyof typeof ELEMENT_BYTES;
+
+/** The typed array of each dtype; the two 16-bit floats come as their bits. */
+interface ArrayOf {
+  F64: Float64Array;
+  I64: BigInt64Array;
+  U64: BigUint64Array;
+  F32: Float32Array;
+  I32: Int32Array;
+  U32: Uint32Array;
+  F16: Uint16Array;
+  BF16: Uint16Array;
+  I16: Int16Array;
+  U16: Uint16Array;
+  I8: Int8Array;
+  U8: Uint8Array;
+}
+export type TensorArray<T extends Dtype> = ArrayOf[T];
+
+const VIEW: { [T in Dtype]: (buffer: ArrayBuffer) => ArrayOf[T] } = {
+  F64: buffer => new Float64Array(buffer),
+  I64: buffer => new BigInt64Array(buffer),
+  U64: buffer => new BigUint64Array(buffer),
+  F32: buffer => new Float32Array(buffer),
+  I32: buffer => new Int32Array(buffer),
+  U32: buffer => new Uint32Array(buffer),
+  F16: buffer => new Uint16Array(buffer),
+  BF16: buffer => new Uint16Array(buffer),
+  I16: buffer => new Int16Array(buffer),
+  U16: buffer => new Uint16Array(buffer),
+  I8: buffer => new Int8Array(buffer),
+  U8: buffer => new Uint8Array(buffer),
+};
+
+export interface TensorSpec {
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+}
+
+interface Placed extends TensorSpec {
+  /** Byte range inside the data section. */
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** Headers of this size or more are taken for damage, as the official reader does. */
+const MAX_HEADER_BYTES = 100_000_000;
+
+function byteLength(spec: TensorSpec): number {
+  return spec.shape.reduce((n, d) => n * d, 1) * ELEMENT_BYTES[spec.dtype];
+}
+
+export class SafetensorsWriter {
+  readonly path: string;
+  private readonly fd: number;
+  private readonly dataStart: number;
+  private readonly placed = new Map<string, Placed>();
+  private readonly written = new Map<string, number>();
+
+  constructor(path: string, tensors: Readonly<Record<string, TensorSpec>>, metadata: Record<string, string> = {}) {
+    this.path = path;
+    const widestFirst = Object.entries(tensors).sort(([nameA, a], [nameB, b]) => {
+      const difference = ELEMENT_BYTES[b.dtype] - ELEMENT_BYTES[a.dtype];
+      return difference !== 0 ? difference : nameA < nameB ? -1 : 1;
+    });
+    const header: Record<string, unknown> = Object.keys(metadata).length > 0 ? { __metadata__: metadata } : {};
+    let begin = 0;
+    for (const [name, { dtype, shape }] of widestFirst) {
+      const end = begin + byteLength({ dtype, shape });
+      header[name] = { dtype, shape, data_offsets: [begin, end] };
+      this.placed.set(name, { dtype, shape, begin, end });
+      this.written.set(name, 0);
+      begin = end;
+    }
+    const json = Buffer.from(JSON.stringify(header));
+    const padded = Math.ceil(json.length / 8) * 8;
+    const head = Buffer.alloc(8 + padded, 0x20);
+    head.writeBigUInt64LE(BigInt(padded), 0);
+    json.copy(head, 8);
+    this.dataStart = head.length;
+    this.fd = openSync(path, 'w');
+    writeFully(this.fd, head, 0);
+  }
+
+  /** Append the next elements of one tensor; tensors may be filled in any order, also in turns. */
+  append(name: string, values: NodeJS.ArrayBufferView): void {
+    const place = this.placed.get(name);
+    const done = this.written.get(name);
+    if (!place || done === undefined) throw new Error(`${this.path} has no tensor '${name}'`);
+    if (place.begin + done + values.byteLength > place.end) {
+      throw new Error(
+        `${this.path}: '${name}' holds ${place.end - place.begin} bytes, got ${done + values.byteLength}`,
+      );
+    }
+    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+    writeFully(this.fd, bytes, this.dataStart + place.begin + done);
+    this.written.set(name, done + values.byteLength);
+  }
+
+  /** Check that every tensor is full, flush to the disk, close. */
+  close(): void {
+    try {
+      for (const [name, place] of this.placed) {
+        const done = this.written.get(name) ?? 0;
+        const whole = place.end - place.begin;
+        if (done !== whole) throw new Error(`${this.path}: '${name}' got ${done} of ${whole} bytes`);
+      }
+      fsyncSync(this.fd);
+    } finally {
+      closeSync(this.fd);
+    }
+  }
+
+  /** Close without any check, when what was being written is given up. */
+  abandon(): void {
+    closeSync(this.fd);
+  }
+}
+
+/** A small file at once. */
+export function writeSafetensors(
+  path: string,
+  tensors: Readonly<Record<string, { dtype: Dtype; shape: readonly number[]; data: NodeJS.ArrayBufferView }>>,
+  metadata: Record<string, string> = {},
+): void {
+  const writer = new SafetensorsWriter(path, tensors, metadata);
+  try {
+    for (const [name, { data }] of Object.entries(tensors)) writer.append(name, data);
+  } catch (error) {
+    writer.abandon();
+    throw error;
+  }
+  writer.close();
+}
+
+export class SafetensorsFile {
+  readonly path: string;
+  readonly tensors: ReadonlyMap<string, TensorSpec>;
+  readonly metadata: Readonly<Record<string, string>>;
+  private readonly fd: number;
+  private readonly dataStart: number;
+  private readonly placed: ReadonlyMap<string, Placed>;
+
+  constructor(path: string) {
+    this.path = path;
+    this.fd = openSync(path, 'r');
+    try {
+      const size = fstatSync(this.fd).size;
+      const lengthBytes = new Uint8Array(8);
+      readFully(this.fd, lengthBytes, 0, path);
+      const headerBytes = Number(new DataView(lengthBytes.buffer).getBigUint64(0, true));
+      if (headerBytes > Math.min(size - 8, MAX_HEADER_BYTES)) throw damaged(path, `header of ${headerBytes} bytes`);
+      const text = new Uint8Array(headerBytes);
+      readFully(this.fd, text, 8, path);
+      this.dataStart = 8 + headerBytes;
+      const { metadata, placed } = parseHeader(path, text, size - this.dataStart);
+      this.metadata = metadata;
+      this.placed = placed;
+      this.tensors = placed;
+    } catch (error) {
+      closeSync(this.fd);
+      throw error;
+    }
+  }
+
+  /** A whole tensor, in memory of its own. */
+  read<T extends Dtype>(name: string, dtype: T): TensorArray<T> {
+    const place = this.place(name, dtype);
+    const bytes = new Uint8Array(place.end - place.begin);
+    readFully(this.fd, bytes, this.dataStart + place.begin, this.path);
+    return VIEW[dtype](bytes.buffer);
+  }
+
+  /** Elements from `start` on, as many as `target` holds: a single read of the range, no allocation. */
+  readInto<T extends Dtype>(name: string, dtype: T, start: number, target: TensorArray<T>): void {
+    const place = this.place(name, dtype);
+    const from = place.begin + start * ELEMENT_BYTES[dtype];
+    if (start < 0 || from + target.byteLength > place.end) {
+      throw new RangeError(`${this.path}: '${name}' has no elements ${start}..${start + target.length}`);
+    }
+    const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
+    readFully(this.fd, bytes, this.dataStart + from, this.path);
+  }
+
+  close(): void {
+    closeSync(this.fd);
+  }
+
+  private place(name: string, dtype: Dtype): Placed {
+    const place = this.placed.get(name);
+    if (!place) throw damaged(this.path, `no tensor '${name}'; there are ${[...this.placed.keys()].join(', ')}`);
+    if (place.dtype !== dtype) throw damaged(this.path, `'${name}' is ${place.dtype}, expected ${dtype}`);
+    return place;
+  }
+}
+
+function damaged(path: string, what: string): UserError {
+  return new UserError(
+    'damaged-safetensors',
+    `${path} is not a sound safetensors file: ${what}`,
+    'Make the file again.',
+  );
+}
+
+function readFully(fd: number, bytes: Uint8Array, position: number, path: string): void {
+  let done = 0;
+  while (done < bytes.byteLength) {
+    const n = readSync(fd, bytes, done, bytes.byteLength - done, position + done);
+    if (n === 0) throw damaged(path, `it ends at byte ${position + done}`);
+    done += n;
+  }
+}
+
+const HEADER = z.looseObject({ __metadata__: z.record(z.string(), z.string()).optional() });
+const ENTRY = z.object({
+  dtype: z.custom<Dtype>(value => typeof value === 'string' && value in ELEMENT_BYTES, 'unknown dtype'),
+  shape: z.array(z.int().nonnegative()),
+  data_offsets: z.tuple([z.int().nonnegative(), z.int().nonnegative()]),
+});
+
+function parseHeader(
+  path: string,
+  text: Uint8Array,
+  dataBytes: number,
+): { metadata: Record<string, string>; placed: Map<string, Placed> } {
+  let header: z.infer<typeof HEADER>;
+  try {
+    header = HEADER.parse(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(text)));
+  } catch (cause) {
+    throw damaged(path, `its header cannot be read (${String(cause)})`);
+  }
+  const { __metadata__: metadata = {}, ...entries } = header;
+  const placed = new Map<string, Placed>();
+  for (const [name, value] of Object.entries(entries)) {
+    const entry = ENTRY.safeParse(value);
+    if (!entry.success) throw damaged(path, `'${name}' is described by ${JSON.stringify(value)}`);
+    const { dtype, shape, data_offsets: range } = entry.data;
+    const [begin, end] = range;
+    if (end - begin !== byteLength({ dtype, shape }) || end > dataBytes) {
+      throw damaged(path, `'${name}' ${JSON.stringify(value)} does not fit ${dataBytes} bytes of data`);
+    }
+    placed.set(name, { dtype, shape, begin, end });
+  }
+  return { metadata, placed };
+}
