@@ -1,1 +1,44 @@
-//! (module under construction)
+//! Jagged causal attention: one sequence attends to its own past, sequences of any length side by side, nothing padded
+//! in memory and nothing of size n^2 stored. Three ops share the tiles below: [`hstu_attention`], [`fuxi_attention`],
+//! [`softmax_attention`].
+//!
+//! Letters: T tokens of the batch, B sequences, h heads, a query/key width of a head, v value width of a head, n the
+//! model's constant N (longest sequence it is built for), i query position, j key position, j <= i.
+
+pub mod bucket;
+mod check;
+pub mod fuxi_attention;
+pub mod hstu_attention;
+pub mod naive;
+mod plain;
+pub mod softmax_attention;
+
+use crate::mat::Mat;
+
+/// What HSTU and FuXi attention read. Views may be column ranges of one wide `[U|V|Q|K]` matrix.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    pub q: Mat, // [T, h*a]
+    pub k: Mat, // [T, h*a]
+    pub v: Mat, // [T, h*v]
+    pub heads: usize,
+    pub offsets: &'a [i32], // [B+1]
+    /// Divides SiLU(S) and sizes `pos_w`; no sequence may be longer.
+    pub n: usize,
+    pub bias: Option<Bias<'a>>,
+}
+
+/// Relative bias b_ij = pos_w[j - i + n - 1] + ts_w[bucket(query_times[i] - times[j])], shared by the heads.
+#[derive(Clone, Copy)]
+pub struct Bias<'a> {
+    pub pos_w: &'a [f32], // [2n-1]
+    pub time: Option<TimeBias<'a>>,
+}
+
+/// The time term of [`Bias`].
+#[derive(Clone, Copy)]
+pub struct TimeBias<'a> {
+    pub ts_w: &'a [f32],        // [129]
+    pub times: &'a [i64],       // [T], when each event happened
+    pub query_times: &'a [i64], // [T], when the next one happens: the moment the query is about
+}

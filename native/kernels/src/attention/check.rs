@@ -1,0 +1,93 @@
+//! What attention demands of its arguments, checked before any work starts.
+
+use super::bucket::BUCKETS;
+use super::{Bias, Inputs};
+use crate::fault::{Fault, FaultKind, Outcome, check_offsets, check_times, fault};
+use crate::mat::{Grad, Mat};
+
+type Op = &'static str;
+
+fn shape(op: Op, input: &'static str, expected: String, got: String) -> Fault {
+    fault(FaultKind::Shape, op, input, expected, got)
+}
+
+/// `view` is `rows` x `cols`.
+pub fn view(op: Op, input: &'static str, view: Mat, rows: usize, cols: usize) -> Outcome {
+    if (view.rows, view.cols) == (rows, cols) {
+        return Ok(());
+    }
+    let (expected, got) = (format!("{rows} x {cols}"), format!("{} x {}", view.rows, view.cols));
+    Err(shape(op, input, expected, got))
+}
+
+/// A gradient as large as what it is the gradient of.
+pub fn grad(op: Op, input: &'static str, grad: &Grad, like: Mat) -> Outcome {
+    view(op, input, grad.to.as_ref(), like.rows, like.cols)
+}
+
+/// The gradient of a bias table: one row; asked for only where the table is there.
+pub fn bias_grad(op: Op, input: &'static str, grad: &Option<Grad>, table: Option<&[f32]>) -> Outcome {
+    match (grad, table) {
+        (None, _) => Ok(()),
+        (Some(grad), Some(table)) => view(op, input, grad.to.as_ref(), 1, table.len()),
+        (Some(_), None) => Err(fault(
+            FaultKind::Argument,
+            op,
+            input,
+            "no gradient where the forward pass had no such bias",
+            "one",
+        )),
+    }
+}
+
+/// Queries, keys and values that fit together and split evenly over the heads.
+pub fn heads(op: Op, [q, k, v]: [Mat; 3], heads: usize) -> Outcome {
+    if heads == 0 {
+        return Err(fault(FaultKind::Argument, op, "heads", "at least 1", "0"));
+    }
+    view(op, "k", k, q.rows, q.cols)?;
+    view(op, "v", v, q.rows, v.cols)?;
+    for (input, cols) in [("q", q.cols), ("v", v.cols)] {
+        if cols == 0 || cols % heads != 0 {
+            let expected = format!("a width that is a positive multiple of {heads} heads");
+            return Err(shape(op, input, expected, format!("{cols}")));
+        }
+    }
+    Ok(())
+}
+
+/// Everything [`Inputs`] promises.
+pub fn inputs(op: Op, x: &Inputs) -> Outcome {
+    heads(op, [x.q, x.k, x.v], x.heads)?;
+    check_offsets(op, x.offsets, x.q.rows)?;
+    if x.n == 0 {
+        return Err(fault(FaultKind::Argument, op, "n", "at least 1", "0"));
+    }
+    let lengths = x.offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+    if let Some((sequence, length)) = lengths.enumerate().find(|(_, length)| *length > x.n) {
+        return Err(fault(
+            FaultKind::Range,
+            op,
+            "offsets",
+            format!("sequences of at most n = {} tokens", x.n),
+            format!("sequence {sequence} of {length} tokens"),
+        ));
+    }
+    x.bias
+        .as_ref()
+        .map_or(Ok(()), |bias| bias_tables(op, bias, x.n, x.q.rows))
+}
+
+fn bias_tables(op: Op, bias: &Bias, n: usize, tokens: usize) -> Outcome {
+    let length = |input, got: usize, expected: usize| match got == expected {
+        true => Ok(()),
+        false => Err(shape(op, input, format!("{expected} entries"), format!("{got}"))),
+    };
+    length("pos_w", bias.pos_w.len(), 2 * n - 1)?;
+    let Some(time) = &bias.time else { return Ok(()) };
+    length("ts_w", time.ts_w.len(), BUCKETS)?;
+    length("times", time.times.len(), tokens)?;
+    length("query_times", time.query_times.len(), tokens)?;
+    check_times(op, "times", time.times)?;
+    check_times(op, "query_times", time.query_times)
+}

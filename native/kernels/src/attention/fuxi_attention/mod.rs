@@ -1,0 +1,50 @@
+//! FuXi-alpha attention: three weightings of the same values, per head [A_pos V | A_ts V | A_sem V], with raw
+//! A_pos_ij = pos_w[j - i + n - 1] and A_ts_ij = ts_w[bucket] shared by the heads, and A_sem_ij = SiLU(q_i . k_j) / n.
+//! A channel whose table is absent (no bias, no times) is zero.
+
+use super::{Inputs, check, plain};
+use crate::{Ctx, Grad, Mat, MatMut, Outcome};
+
+pub const OP: &str = "fuxi_attention";
+
+pub struct Forward<'a> {
+    pub x: Inputs<'a>,
+    pub o: MatMut, // [T, h*3*v], overwritten
+}
+
+pub struct Backward<'a> {
+    pub x: Inputs<'a>,
+    pub d_o: Mat, // [T, h*3*v]
+    pub dq: Grad,
+    pub dk: Grad,
+    pub dv: Grad,
+    pub dpos_w: Option<Grad>, // [1, 2n-1]
+    pub dts_w: Option<Grad>,  // [1, 129]
+}
+
+pub fn forward(_cx: &Ctx, args: &Forward) -> Outcome {
+    let Forward { x, o } = args;
+    check::inputs(OP, x)?;
+    check::view(OP, "o", o.as_ref(), x.v.rows, 3 * x.v.cols)?;
+    plain::write(Grad::overwrite(*o), &super::naive::fuxi_forward(&plain::inputs(x)));
+    Ok(())
+}
+
+pub fn backward(_cx: &Ctx, args: &Backward) -> Outcome {
+    let x = &args.x;
+    check::inputs(OP, x)?;
+    check::view(OP, "d_o", args.d_o, x.v.rows, 3 * x.v.cols)?;
+    check::grad(OP, "dq", &args.dq, x.q)?;
+    check::grad(OP, "dk", &args.dk, x.k)?;
+    check::grad(OP, "dv", &args.dv, x.v)?;
+    check::bias_grad(OP, "dpos_w", &args.dpos_w, x.bias.map(|bias| bias.pos_w))?;
+    check::bias_grad(
+        OP,
+        "dts_w",
+        &args.dts_w,
+        x.bias.and_then(|bias| bias.time).map(|time| time.ts_w),
+    )?;
+    let grads = super::naive::fuxi_backward(&plain::inputs(x), &plain::read(args.d_o));
+    plain::write_all([args.dq, args.dk, args.dv], [args.dpos_w, args.dts_w], &grads);
+    Ok(())
+}
