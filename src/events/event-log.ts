@@ -1,0 +1,36 @@
+// `events.jsonl`: append one line an event; read it back; cut it to a step when a run resumes from there. A line torn
+// by a crash is the last one by construction, and is dropped.
+
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { writeFileAtomic, writeFully } from '../util/atomic-file.js';
+import type { LoggedEvent, RunEvent } from './event.js';
+
+export class EventLog {
+  readonly path: string;
+  readonly #fd: number;
+
+  /** Opens for appending. With `keepTo`, events after that step are forgotten first: they will happen again. */
+  constructor(path: string, keepTo?: number) {
+    this.path = path;
+    if (existsSync(path)) {
+      const kept = readEvents(path).filter(event => keepTo === undefined || event.step <= keepTo);
+      writeFileAtomic(path, kept.map(event => `${JSON.stringify(event)}\n`).join(''));
+    }
+    this.#fd = openSync(path, 'a');
+  }
+
+  append(event: RunEvent): void {
+    const line: LoggedEvent = { time: new Date().toISOString(), ...event };
+    writeFully(this.#fd, Buffer.from(`${JSON.stringify(line)}\n`));
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+}
+
+/** All whole events of a file, oldest first. */
+export function readEvents(path: string): LoggedEvent[] {
+  const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1); // what follows the last line end is torn or empty
+  return lines.map(line => JSON.parse(line) as LoggedEvent);
+}
