@@ -21,8 +21,9 @@ pub struct Block {
     bytes: usize,
 }
 
-// SAFETY: a block is plain memory with one owner.
+// SAFETY: a block is plain memory with one owner; sharing the owner shares an address, not access.
 unsafe impl Send for Block {}
+unsafe impl Sync for Block {}
 
 impl Block {
     pub fn ptr(&self) -> *mut u8 {
@@ -110,6 +111,11 @@ impl Drop for Arena {
             }
         }
     }
+}
+
+/// Size of the block that [`Arena::take`] gives for `bytes` bytes.
+pub fn block_size(bytes: usize) -> usize {
+    class_of(bytes).1
 }
 
 fn class_of(bytes: usize) -> (usize, usize) {
