@@ -1,0 +1,82 @@
+// How large a synthetic log is: users, videos, and every user's number of events, known before the first row.
+// KuaiRand-27K's shape: lengths lognormal(9.06, 0.80) clipped to 100..228,000; everything scales down from there.
+
+import { UserError } from '../../util/errors.js';
+import { Random } from '../../util/random.js';
+
+const KUAIRAND_USERS = 27_285;
+const LENGTH_MU = 9.06;
+const LENGTH_SIGMA = 0.8;
+const SHORTEST = 100;
+const LONGEST = 228_000;
+/** Mean of the lognormal, before clipping. */
+const KUAIRAND_MEAN_LENGTH = Math.exp(LENGTH_MU + LENGTH_SIGMA ** 2 / 2);
+const VIDEOS_PER_EVENT = 32_038_725 / 322_278_385;
+/** A user watches no video twice, so nobody's history may come near the whole catalogue. */
+const MOST_OF_CATALOGUE = 0.25;
+const FEWEST_EVENTS = 5;
+const FEWEST_VIDEOS = 50;
+/** Video ids stay exact under the catalogue's arithmetic below this. */
+const MOST_VIDEOS = 2 ** 26;
+
+export interface ShapeOptions {
+  /** Share of KuaiRand-27K's users (0.01 unless users or rows are given). */
+  scale?: number;
+  users?: number;
+  /** Exactly so many events: as many users as that takes, the last one cut short. */
+  rows?: number;
+  /** Catalogue size; a tenth of the events, as in KuaiRand, unless given. */
+  videos?: number;
+  /** Mean events per user; 11,849 as in KuaiRand unless given. The clipping scales with it. */
+  meanLength?: number;
+  seed?: number;
+}
+
+export interface Shape {
+  seed: number;
+  videos: number;
+  events: number;
+  /** Events of each user. */
+  lengths: Int32Array;
+}
+
+function requirePositive(options: ShapeOptions): void {
+  for (const name of ['scale', 'users', 'rows', 'videos', 'meanLength'] as const) {
+    const value = options[name];
+    if (value === undefined || (Number.isFinite(value) && value > 0)) continue;
+    throw new UserError('bad-synth-option', `${name} is ${value}`, 'Give a number above 0.');
+  }
+}
+
+/** Lengths of users 0, 1, 2, ...: each a function of seed and user alone. */
+function* drawLengths(seed: number, meanLength: number, videos: number): Generator<number, never> {
+  const scale = meanLength / KUAIRAND_MEAN_LENGTH;
+  const most = Math.floor(Math.min(LONGEST * scale, MOST_OF_CATALOGUE * videos));
+  const fewest = Math.min(most, Math.max(FEWEST_EVENTS, Math.round(SHORTEST * scale)));
+  const random = new Random(seed, 'synth lengths');
+  for (let user = 0; ; user++) {
+    const drawn = Math.round(scale * Math.exp(LENGTH_MU + LENGTH_SIGMA * random.stream(user).normal()));
+    yield Math.max(fewest, Math.min(most, drawn));
+  }
+}
+
+export function resolveShape(options: ShapeOptions): Shape {
+  requirePositive(options);
+  const seed = options.seed ?? 1;
+  const meanLength = options.meanLength ?? KUAIRAND_MEAN_LENGTH;
+  const users = Math.round(options.users ?? KUAIRAND_USERS * (options.scale ?? 0.01));
+  const expected = options.rows ?? users * meanLength;
+  const videos = Math.round(options.videos ?? Math.max(FEWEST_VIDEOS, expected * VIDEOS_PER_EVENT));
+  if (videos < FEWEST_VIDEOS || videos > MOST_VIDEOS) {
+    throw new UserError('bad-synth-option', `videos is ${videos}`, `Give ${FEWEST_VIDEOS} to ${MOST_VIDEOS}.`);
+  }
+  const lengths: number[] = [];
+  let events = 0;
+  for (const drawn of drawLengths(seed, meanLength, videos)) {
+    if (options.rows === undefined ? lengths.length >= users : events >= options.rows) break;
+    const length = options.rows === undefined ? drawn : Math.min(drawn, options.rows - events);
+    lengths.push(length);
+    events += length;
+  }
+  return { seed, videos, events, lengths: Int32Array.from(lengths) };
+}
