@@ -4,11 +4,13 @@
 import { Command } from '@commander-js/extra-typings';
 import { UserError } from '../util/errors.js';
 import { benchCommand } from './bench.js';
+import { synthCommand } from './synth.js';
 
 const program = new Command('turbogr')
   .description('Training system for generative recommendation: a log file in, a trained model out.')
   .version('0.1.0')
   .showHelpAfterError('(turbogr --help lists the commands)')
+  .addCommand(synthCommand())
   .addCommand(benchCommand());
 
 try {

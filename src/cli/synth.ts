@@ -1,0 +1,92 @@
+// `turbogr synth`: a synthetic interaction log, and what there is to learn in it.
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { type SynthReport, synthesize } from '../data/synth/synthesize.js';
+import { formatCount, formatSeconds, formatShare, ProgressLine, table } from '../util/terminal.js';
+
+/** Plain numbers and the usual shorthands: 60e6, 60M, 27k. */
+function parseCount(text: string): number {
+  const match = /^([\d.]+(?:e\d+)?)([kM]?)$/.exec(text);
+  const value = match ? Number(match[1]) * (match[2] === 'M' ? 1e6 : match[2] === 'k' ? 1e3 : 1) : Number.NaN;
+  if (!(value > 0)) throw new InvalidArgumentError('It must be a number above 0, for example 5000, 60e6 or 60M.');
+  return value;
+}
+
+function parseSeed(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 0 to 10^15 - 1.');
+  return Number(text);
+}
+
+export function synthCommand() {
+  return new Command('synth')
+    .description('make a synthetic log of the shape of KuaiRand-27K, at any scale, from a seed')
+    .requiredOption('--out <path>', "a file ending in .csv or .parquet, or a folder for KuaiRand's own set of files")
+    .option('--scale <share>', 'share of the users of KuaiRand-27K (0.01 unless users or rows are given)', parseCount)
+    .option('--users <count>', 'number of users', parseCount)
+    .option('--rows <count>', 'exactly so many events, with as many users as that takes', parseCount)
+    .option('--videos <count>', 'size of the catalogue (a tenth of the events unless given)', parseCount)
+    .option('--mean-length <events>', 'events per user (11,849 as in KuaiRand unless given)', parseCount)
+    .option('--seed <number>', 'same seed, same bytes', parseSeed, 1)
+    .addOption(
+      new Option('--format <format>', 'by the ending of --out unless given').choices(['csv', 'parquet'] as const),
+    )
+    .addOption(
+      new Option('--layout <layout>', 'one log file, or the files of KuaiRand').choices(['log', 'kuairand'] as const),
+    )
+    .addOption(
+      new Option('--variant <name>', 'the size in the file names of KuaiRand')
+        .choices(['pure', '1k', '27k'] as const)
+        .default('27k' as const),
+    )
+    .option('--no-margin', 'do not measure the baselines and the oracle')
+    .option('--json', 'print the report as JSON')
+    .action(async ({ json, ...options }) => {
+      const progress = new ProgressLine();
+      const stop = new AbortController();
+      const onSignal = () => stop.abort();
+      process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+      try {
+        const report = await synthesize({
+          ...options,
+          signal: stop.signal,
+          onProgress: (done, total) =>
+            progress.update(`${formatCount(done)} of ${formatCount(total)} events, ${formatShare(done / total, 0)}`),
+        });
+        progress.clear();
+        process.stdout.write(`${json ? JSON.stringify(report) : describe(report)}\n`);
+      } catch (error) {
+        progress.clear();
+        if (!stop.signal.aborted) throw error;
+        process.stderr.write('turbogr: stopped; nothing was left behind\n');
+        process.exitCode = 130;
+      } finally {
+        process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal);
+      }
+    });
+}
+
+function describe(report: SynthReport): string {
+  const { lengths, margin } = report;
+  const lines = [
+    table(
+      ['file', 'rows'],
+      report.files.map(({ path, rows }) => [path, formatCount(rows)]),
+    ),
+    '',
+    `${formatCount(report.events)} events of ${formatCount(report.users)} users on ${formatCount(report.videos)} videos, ` +
+      `seed ${report.seed}, in ${formatSeconds(report.seconds)}`,
+    `events per user: min ${formatCount(lengths.min)}, median ${formatCount(lengths.median)}, ` +
+      `mean ${formatCount(lengths.mean)}, max ${formatCount(lengths.max)}`,
+    `videos with fewer than 5 events: ${formatShare(report.videosCold / report.videos, 1)}`,
+  ];
+  if (margin) {
+    const measured = margin.users === report.users ? 'all users' : `the first ${formatCount(margin.users)} users`;
+    lines.push(
+      '',
+      `What there is to learn: HR@10 on the last event of ${measured}, whole catalogue, watched videos left out`,
+      `  popularity ${margin.popularity.toFixed(3)}   first-order Markov ${margin.markov.toFixed(3)}   ` +
+        `oracle ${margin.oracle.toFixed(3)}`,
+      '  The oracle knows the distribution that the events were drawn from; a sequence model belongs between the two.',
+    );
+  }
+  return lines.join('\n');
+}
