@@ -1,0 +1,102 @@
+// The ids of the log against the dense ids 0..size-1, both ways. Ids are handled as text on the outside, whatever
+// their type was, so that '007' and 7 differ exactly when the log's column was text.
+// On disk, integers: `value` i64 [V]; text: UTF-8 `bytes` cut by `offsets` i64 [V+1]; both: `count` i64 [V], and
+// `by_value` i32 [V], the dense ids in ascending order of the original (text by its UTF-8 bytes).
+
+import { join } from 'node:path';
+import { SafetensorsFile } from '../../util/safetensors.js';
+import type { VocabularyEntry } from './store-index.js';
+
+export class Vocabulary {
+  readonly size: number;
+  private readonly path: string;
+  private readonly entry: VocabularyEntry;
+  private loaded: Lookup | undefined;
+
+  constructor(folder: string, entry: VocabularyEntry) {
+    this.path = join(folder, entry.file);
+    this.entry = entry;
+    this.size = entry.size;
+  }
+
+  /** The log's id of a dense id. */
+  original(dense: number): string {
+    if (!Number.isInteger(dense) || dense < 0 || dense >= this.size) {
+      throw new RangeError(`dense id ${dense} is outside 0..${this.size - 1} (${this.entry.file})`);
+    }
+    return this.lookup().original(dense);
+  }
+
+  /** The dense id of a log's id; undefined when the log has no such id. */
+  dense(original: string | number | bigint): number | undefined {
+    const { byValue, compare } = this.lookup().search(String(original));
+    let low = 0;
+    let high = this.size;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compare(byValue[middle] ?? 0) < 0) low = middle + 1;
+      else high = middle;
+    }
+    const found = byValue[low];
+    return found !== undefined && compare(found) === 0 ? found : undefined;
+  }
+
+  /** How often a dense id occurs in the store. */
+  count(dense: number): number {
+    return Number(this.lookup().count[dense] ?? 0n);
+  }
+
+  /** Read on first use: most runs never translate an id. */
+  private lookup(): Lookup {
+    this.loaded ??= this.entry.kind === 'integer' ? integerLookup(this.path) : textLookup(this.path);
+    return this.loaded;
+  }
+}
+
+interface Lookup {
+  readonly count: BigInt64Array;
+  original(dense: number): string;
+  /** The order to search in, and how the original of a dense id compares with `wanted`. */
+  search(wanted: string): { byValue: Int32Array; compare: (dense: number) => number };
+}
+
+function integerLookup(path: string): Lookup {
+  const file = new SafetensorsFile(path);
+  const value = file.read('value', 'I64');
+  const byValue = file.read('by_value', 'I32');
+  const count = file.read('count', 'I64');
+  file.close();
+  return {
+    count,
+    original: dense => String(value[dense]),
+    search: wanted => {
+      if (!/^-?\d+$/.test(wanted)) return { byValue: new Int32Array(0), compare: () => 1 };
+      const key = BigInt(wanted);
+      return {
+        byValue,
+        compare: dense => {
+          const other = value[dense] ?? 0n;
+          return other < key ? -1 : other > key ? 1 : 0;
+        },
+      };
+    },
+  };
+}
+
+function textLookup(path: string): Lookup {
+  const file = new SafetensorsFile(path);
+  const bytes = Buffer.from(file.read('bytes', 'U8').buffer);
+  const offsets = file.read('offsets', 'I64');
+  const byValue = file.read('by_value', 'I32');
+  const count = file.read('count', 'I64');
+  file.close();
+  const slice = (dense: number): Buffer => bytes.subarray(Number(offsets[dense]), Number(offsets[dense + 1]));
+  return {
+    count,
+    original: dense => slice(dense).toString('utf8'),
+    search: wanted => {
+      const key = Buffer.from(wanted);
+      return { byValue, compare: dense => Buffer.compare(slice(dense), key) };
+    },
+  };
+}
