@@ -1,0 +1,41 @@
+// What a model's parameters are before any memory is taken: name, shape, how they start. Counting parameters and
+// printing a model need no more than this.
+
+export type Init =
+  | { kind: 'normal'; std: number }
+  /** Normal cut at two standard deviations. */
+  | { kind: 'trunc-normal'; std: number }
+  /** Uniform in ±bound. */
+  | { kind: 'uniform'; bound: number }
+  | { kind: 'constant'; value: number };
+
+export interface ParameterSpec {
+  /** Readable and unique: it is the tensor's name in exported weights. */
+  readonly name: string;
+  readonly rows: number;
+  readonly cols: number;
+  readonly init: Init;
+  /** Weight decay applies: matrices yes, biases, gains and bias tables no. */
+  readonly decay: boolean;
+}
+
+export const normal = (std: number): Init => ({ kind: 'normal', std });
+export const truncNormal = (std: number): Init => ({ kind: 'trunc-normal', std });
+export const constant = (value: number): Init => ({ kind: 'constant', value });
+export const uniform = (bound: number): Init => ({ kind: 'uniform', bound });
+export const xavierUniform = (rows: number, cols: number): Init => uniform(Math.sqrt(6 / (rows + cols)));
+export const xavierNormal = (rows: number, cols: number): Init => normal(Math.sqrt(2 / (rows + cols)));
+
+/** A matrix. */
+export function matrix(name: string, shape: [rows: number, cols: number], init: Init): ParameterSpec {
+  return { name, rows: shape[0], cols: shape[1], init, decay: true };
+}
+
+/** A row vector. */
+export function vector(name: string, cols: number, init: Init): ParameterSpec {
+  return { name, rows: 1, cols, init, decay: false };
+}
+
+export function countParameters(specs: readonly ParameterSpec[]): number {
+  return specs.reduce((sum, spec) => sum + spec.rows * spec.cols, 0);
+}

@@ -1,0 +1,65 @@
+// What a person sees of a run: one living line while it trains, one line that stays for each epoch. Made from events
+// alone, so the same view works for a run that is being resumed or replayed.
+
+import type { RunEvent } from '../events/event.js';
+import { formatCount, formatSeconds, formatShare, ProgressLine } from '../util/terminal.js';
+
+export interface ProgressOptions {
+  epochs: number;
+  /** Optimiser steps of the whole run, for the time left. */
+  totalSteps: number;
+  /** Where lasting lines go. */
+  print: (line: string) => void;
+}
+
+export class ProgressView {
+  readonly #options: ProgressOptions;
+  readonly #line = new ProgressLine();
+  readonly #started = performance.now();
+  #firstStep: number | undefined;
+  #validation = '';
+  #epochLine = '';
+
+  constructor(options: ProgressOptions) {
+    this.#options = options;
+  }
+
+  show(event: RunEvent): void {
+    if (event.kind === 'step') {
+      this.#firstStep ??= event.step - 1;
+      const rate = `${formatCount(event.tokensPerSecond)} tokens/s`;
+      const place = `epoch ${event.epoch + 1}/${this.#options.epochs}  step ${event.step}/${this.#options.totalSteps}`;
+      this.#line.update(`${place}  loss ${event.loss.toFixed(4)}  ${rate}  ${this.#timeLeft(event.step)}${this.#validation}`);
+    } else if (event.kind === 'epoch') {
+      const rate = `${formatCount(event.tokens / event.seconds)} tokens/s  MFU ${formatShare(event.mfu, 0)}`;
+      const place = `epoch ${String(event.epoch + 1).padStart(String(this.#options.epochs).length)}`;
+      this.#flushEpoch();
+      this.#epochLine = `${place}  loss ${event.loss.toFixed(4)}  ${rate}  ${this.#timeLeft(event.step)}`;
+    } else if (event.kind === 'validation') {
+      const mark = event.best ? ' *' : '';
+      this.#validation = `  ${event.metric} ${event.value.toFixed(4)}${mark}`;
+      this.#epochLine += this.#validation;
+      this.#flushEpoch();
+    } else if (event.kind === 'resumed') {
+      for (const { path, reason } of event.refused) this.#options.print(`passed over ${path}: ${reason}`);
+      this.#options.print(`resumed at step ${event.step} from ${event.from}`);
+    } else if (event.kind === 'finished') {
+      this.#flushEpoch();
+      this.#line.clear();
+    }
+  }
+
+  #flushEpoch(): void {
+    if (this.#epochLine === '') return;
+    this.#line.clear();
+    this.#options.print(this.#epochLine);
+    this.#epochLine = '';
+  }
+
+  #timeLeft(step: number): string {
+    const done = step - (this.#firstStep ?? step);
+    if (done === 0) return '';
+    const seconds = (performance.now() - this.#started) / 1000;
+    return `${formatSeconds((seconds / done) * (this.#options.totalSteps - step))} left`;
+  }
+}
