@@ -4,10 +4,13 @@
 pub mod arena;
 pub mod ctx;
 pub mod fault;
+mod gathered;
 pub mod isa;
 pub mod mat;
 pub mod pool;
+pub mod reduce;
 pub mod rng;
+pub mod shape;
 pub mod rows;
 pub mod simd;
 

@@ -58,6 +58,12 @@ impl<T: Copy> Mat<T> {
         }
     }
 
+    /// Address of element `(i, j)`.
+    #[inline(always)]
+    pub fn at(self, i: usize, j: usize) -> *const T {
+        self.ptr.wrapping_add(i * self.stride + j)
+    }
+
     /// # Safety
     /// `i < rows`, the memory is alive and nobody writes this row meanwhile.
     #[inline(always)]
@@ -105,6 +111,12 @@ impl<T: Copy> MatMut<T> {
             cols: self.cols,
             stride: self.stride,
         }
+    }
+
+    /// Address of element `(i, j)`.
+    #[inline(always)]
+    pub fn at(self, i: usize, j: usize) -> *mut T {
+        self.ptr.wrapping_add(i * self.stride + j)
     }
 
     /// # Safety

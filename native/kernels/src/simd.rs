@@ -53,6 +53,28 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     /// Asks for the line of `p` before it is needed; never faults.
     unsafe fn prefetch(p: *const f32);
 
+    /// Lanes `..left` of `p`, all eight when there are that many; the rest is zero.
+    #[inline(always)]
+    unsafe fn load_upto(p: *const f32, left: usize) -> Self {
+        unsafe {
+            if left >= LANES {
+                Self::load(p)
+            } else {
+                Self::load_part(p, left)
+            }
+        }
+    }
+    /// Writes the first `left` lanes, at most eight.
+    #[inline(always)]
+    unsafe fn store_upto(self, p: *mut f32, left: usize) {
+        unsafe {
+            if left >= LANES {
+                self.store(p)
+            } else {
+                self.store_part(p, left)
+            }
+        }
+    }
     /// `e^self`, clamped to the range of normal floats.
     #[inline(always)]
     unsafe fn exp(self) -> Self {

@@ -1,0 +1,187 @@
+//! `C[m, n] = A[m, k] B[k, n]` for many rows and a right operand that is a weight: B is packed once by all threads, then
+//! blocks of rows are the tasks, each packing its own rows of A. Used forward and for data gradients.
+
+pub use super::pack::Right;
+use super::pack::{PackPanel, PackRows, even_part};
+use super::source::Source;
+use super::tile::{MR, NR, Tile, tile};
+use crate::ctx::Ctx;
+use crate::simd::{Kernel, Simd, dispatch};
+
+/// Rows of a block: with [`DEPTH`] its packed A takes 192 KB of a 512 KB L2 (Zen 3).
+const ROWS: usize = 96;
+/// Depth of a slice: a packed panel of B takes 32 KB.
+const DEPTH: usize = 512;
+/// Fewer rows a block rather than fewer blocks than this, so that small batches still spread over threads.
+const BLOCKS: usize = 16;
+/// Panels of B packed by one task.
+const PANELS: usize = 4;
+
+/// See the module's letters.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+}
+
+/// Takes results as they are ready, in cache.
+pub trait Finish: Sync {
+    /// Whether [`Finish::take`] wants whole rows; otherwise it gets up to 16 columns at a time, which is cheaper.
+    fn whole_rows(&self) -> bool {
+        false
+    }
+    /// Columns `[j, j + n)` of row `i` of the product are in `acc`, which may be used as scratch. Each element comes
+    /// once, and no two threads are given the same row at a time.
+    ///
+    /// # Safety
+    /// Below a SIMD entry; `acc` is valid for `n` floats rounded up to 16.
+    unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32);
+}
+
+struct FinishRows<'a, F> {
+    finish: &'a F,
+    first: usize,
+    rows: usize,
+    j: usize,
+    n: usize,
+    acc: *mut f32,
+    stride: usize,
+}
+
+impl<F: Finish> Kernel for FinishRows<'_, F> {
+    #[inline(always)]
+    unsafe fn run<V: Simd>(self) {
+        for r in 0..self.rows {
+            // SAFETY: the block holds `rows` rows `stride` apart, `n` columns of which are ready.
+            unsafe {
+                self.finish
+                    .take::<V>(self.first + r, self.j, self.n, self.acc.add(r * self.stride));
+            }
+        }
+    }
+}
+
+/// Computes the product and hands it to `finish`.
+pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: Right, finish: &F) {
+    let Shape { m, n, k } = shape;
+    if m == 0 || n == 0 {
+        return;
+    }
+    let panels = n.div_ceil(NR);
+    let depth = even_part(k, DEPTH, 8);
+    let slices = if k == 0 { 1 } else { k.div_ceil(depth) };
+
+    let mut packed = cx.scratch::<f32>(panels * NR * k);
+    let weights = crate::mat::Disjoint::new(&mut packed);
+    cx.pool.run(slices * panels.div_ceil(PANELS), |task, _| {
+        let (slice, group) = (task % slices, task / slices);
+        let (at, depth) = (slice * depth, depth.min(k - slice * depth));
+        for panel in group * PANELS..panels.min((group + 1) * PANELS) {
+            // SAFETY: each panel of each slice is one task's, and lies in the operand.
+            unsafe {
+                let to = weights
+                    .range(at * panels * NR + panel * NR * depth, NR * depth)
+                    .as_mut_ptr();
+                dispatch(
+                    cx.isa,
+                    PackPanel {
+                        right,
+                        j: panel * NR,
+                        k: at,
+                        depth,
+                        to,
+                    },
+                );
+            }
+        }
+    });
+
+    let whole = finish.whole_rows();
+    // One panel's results are finished at once, unless whole rows are wanted or the depth comes in slices.
+    let keep = whole || slices > 1;
+    let rows = even_part(m, ROWS.min(m.div_ceil(BLOCKS).next_multiple_of(MR)), MR);
+    // 16 floats more, so that the rows of a power-of-two width do not share a cache set.
+    let stride = if keep { panels * NR + NR } else { NR };
+    let stage_stride = depth.next_multiple_of(64) + NR;
+    let (mut a, mut stage, mut acc) = (
+        cx.per_worker::<f32>(rows * depth + 2),
+        cx.per_worker::<f32>(MR * stage_stride),
+        cx.per_worker::<f32>(rows * stride),
+    );
+    let (a, stage, acc) = (a.slots(), stage.slots(), acc.slots());
+    let weights = &packed;
+    cx.pool.run(m.div_ceil(rows), |block, worker| {
+        let first = block * rows;
+        let rows = rows.min(m - first);
+        // SAFETY: the slots are this worker's and sized above; blocks of rows are disjoint.
+        unsafe {
+            let (a, stage, acc) = (
+                a.of(worker).as_mut_ptr(),
+                stage.of(worker).as_mut_ptr(),
+                acc.of(worker).as_mut_ptr(),
+            );
+            for slice in 0..slices {
+                let (at, depth) = (slice * depth, depth.min(k - slice * depth));
+                let source = PackRows {
+                    source: left,
+                    first,
+                    rows,
+                    k: at,
+                    depth,
+                    stage,
+                    stage_stride,
+                    to: a,
+                };
+                dispatch(cx.isa, source);
+                for panel in 0..panels {
+                    let b = weights.as_ptr().add(at * panels * NR + panel * NR * depth);
+                    let c = if keep { acc.add(panel * NR) } else { acc };
+                    for sliver in 0..rows.div_ceil(MR) {
+                        let (a, c) = (a.add(sliver * MR * depth), c.add(sliver * MR * stride));
+                        tile(
+                            cx.isa,
+                            &Tile {
+                                k: depth,
+                                a,
+                                b,
+                                c,
+                                stride,
+                                accumulate: slice > 0,
+                            },
+                        );
+                    }
+                    if !whole && slice + 1 == slices {
+                        let (j, n) = (panel * NR, NR.min(n - panel * NR));
+                        dispatch(
+                            cx.isa,
+                            FinishRows {
+                                finish,
+                                first,
+                                rows,
+                                j,
+                                n,
+                                acc: c,
+                                stride,
+                            },
+                        );
+                    }
+                }
+            }
+            if whole {
+                dispatch(
+                    cx.isa,
+                    FinishRows {
+                        finish,
+                        first,
+                        rows,
+                        j: 0,
+                        n,
+                        acc,
+                        stride,
+                    },
+                );
+            }
+        }
+    });
+}

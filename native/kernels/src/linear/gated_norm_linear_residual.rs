@@ -1,0 +1,158 @@
+//! `y[T, D] = drop(u[T, M] * norm(o[T, M])) W[M, D] + b + x[T, D]`: the output of an HSTU or FuXi attention layer.
+//!
+//! Letters: T tokens, M width of the attention's output, D model width.
+
+use super::sources::{Gated, Measure, Normed};
+use super::store::{Residual, drop_row};
+use super::{Norm, dropout_row};
+use crate::ctx::Ctx;
+use crate::fault::Outcome;
+use crate::gemm::{Finish, Right, Shape, multiply, outer};
+use crate::mat::{Grad, Mat, MatMut};
+use crate::norm::norm::check_eps;
+use crate::norm::rows::{NormGrad, row_norm_grad};
+use crate::rng::Dropout;
+use crate::shape::{check_grad, check_mat, check_mut, check_vec};
+use crate::simd::{LANES, Simd};
+
+const OP: &str = "gated_norm_linear_residual";
+
+/// Forward: writes `y`, which may be `x` itself, and the row statistics of `o`.
+#[derive(Clone, Copy)]
+pub struct Forward<'a> {
+    pub u: Mat,
+    pub o: Mat,
+    pub norm: Norm,
+    pub eps: f32,
+    pub dropout: Dropout,
+    pub w: Mat,
+    pub bias: Option<&'a [f32]>,
+    pub x: Mat,
+    pub y: MatMut,
+    /// `[T, 2]`: mean and reciprocal deviation of the rows of `o`.
+    pub stats: MatMut,
+}
+
+/// Backward of the same call; the gradient of `x` is `dy` itself.
+#[derive(Clone, Copy)]
+pub struct Backward {
+    pub u: Mat,
+    pub o: Mat,
+    pub norm: Norm,
+    pub dropout: Dropout,
+    pub w: Mat,
+    pub stats: Mat,
+    pub dy: Mat,
+    pub du: Grad,
+    pub d_o: Grad,
+    pub dw: Grad,
+    /// One row.
+    pub db: Option<Grad>,
+}
+
+/// See [`Forward`].
+pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
+    let (t, m, d) = (f.o.rows, f.o.cols, f.w.cols);
+    check_mat(OP, "u", f.u, t, m)?;
+    check_mat(OP, "w", f.w, m, d)?;
+    check_vec(OP, "bias", f.bias, d)?;
+    check_mat(OP, "x", f.x, t, d)?;
+    check_mut(OP, "y", f.y, t, d)?;
+    check_mut(OP, "stats", f.stats, t, 2)?;
+    check_eps(OP, f.eps)?;
+    let measure = Measure {
+        norm: f.norm,
+        eps: f.eps,
+        stats: f.stats,
+    };
+    let o = Normed {
+        x: f.o,
+        stats: f.stats.as_ref(),
+        dropout: f.dropout,
+        measure: Some(measure),
+    };
+    let finish = Residual {
+        bias: f.bias,
+        dropout: Dropout::off(),
+        residual: f.x,
+        y: f.y,
+    };
+    multiply(
+        cx,
+        Shape { m: t, n: d, k: m },
+        &Gated { u: f.u, o },
+        Right::Plain(f.w),
+        &finish,
+    );
+    Ok(())
+}
+
+/// From the gradient of `drop(u * norm(o))` to those of `u` and `o`.
+struct ThroughGatedNorm<'a> {
+    of: &'a Backward,
+}
+
+impl Finish for ThroughGatedNorm<'_> {
+    fn whole_rows(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn take<V: Simd>(&self, i: usize, _j: usize, n: usize, acc: *mut f32) {
+        unsafe {
+            let b = self.of;
+            let (u, o, stats) = (b.u.row(i).as_ptr(), b.o.row(i).as_ptr(), b.stats.row(i));
+            let (mean, rstd) = (V::splat(stats[0]), V::splat(stats[1]));
+            let du = b.du.to.row(i).as_mut_ptr();
+            drop_row::<V>(&b.dropout, dropout_row(i, n), acc, n);
+            for at in (0..n).step_by(LANES) {
+                let (left, g, du) = (n - at, V::load(acc.add(at)), du.add(at));
+                V::load_upto(u.add(at), left).mul(g).store(acc.add(at));
+                let d = V::load_upto(o.add(at), left).sub(mean).mul(rstd).mul(g);
+                let d = if b.du.accumulate {
+                    V::load_upto(du, left).add(d)
+                } else {
+                    d
+                };
+                d.store_upto(du, left);
+            }
+            row_norm_grad::<V>(NormGrad {
+                norm: b.norm,
+                x: o,
+                stats: [stats[0], stats[1]],
+                g: acc,
+                n,
+                dx: b.d_o.to.row(i).as_mut_ptr(),
+                accumulate: b.d_o.accumulate,
+            });
+        }
+    }
+}
+
+/// See [`Backward`].
+pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
+    let (t, m, d) = (b.o.rows, b.o.cols, b.w.cols);
+    check_mat(OP, "u", b.u, t, m)?;
+    check_mat(OP, "w", b.w, m, d)?;
+    check_mat(OP, "stats", b.stats, t, 2)?;
+    check_mat(OP, "dy", b.dy, t, d)?;
+    check_grad(OP, "du", Some(b.du), t, m)?;
+    check_grad(OP, "do", Some(b.d_o), t, m)?;
+    check_grad(OP, "dw", Some(b.dw), m, d)?;
+    check_grad(OP, "db", b.db, 1, d)?;
+    multiply(
+        cx,
+        Shape { m: t, n: m, k: d },
+        &b.dy,
+        Right::Transposed(b.w),
+        &ThroughGatedNorm { of: &b },
+    );
+    let o = Normed {
+        x: b.o,
+        stats: b.stats,
+        dropout: b.dropout,
+        measure: None,
+    };
+    outer(cx, t, &Gated { u: b.u, o }, &b.dy, b.dw, b.db);
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! `y[T, N] = act(drop(norm(x[T, D])) W[D, N] + b)`: the input projection of every block, the first half of a
+//! feed-forward.
+//!
+//! Letters: T tokens, D input width, N output width.
+
+use super::sources::{ActGrad, Measure, Normed};
+use super::store::drop_row;
+use super::{Act, Norm, dropout_row};
+use crate::ctx::Ctx;
+use crate::fault::{FaultKind, Outcome, fault};
+use crate::gemm::{Finish, Right, Shape, multiply, outer};
+use crate::mat::{Grad, Mat, MatMut};
+use crate::norm::norm::check_eps;
+use crate::norm::rows::{NormGrad, row_norm_grad};
+use crate::rng::Dropout;
+use crate::shape::{check_grad, check_mat, check_mut, check_vec};
+use crate::simd::{LANES, Simd};
+
+const OP: &str = "norm_linear";
+
+/// Forward: writes `y`, the row statistics and, if asked, the pre-activation.
+#[derive(Clone, Copy)]
+pub struct Forward<'a> {
+    pub x: Mat,
+    pub norm: Norm,
+    pub eps: f32,
+    pub dropout: Dropout,
+    pub w: Mat,
+    pub bias: Option<&'a [f32]>,
+    pub act: Act,
+    pub y: MatMut,
+    /// Pre-activation, which backward of SiLU reads; leave it out when there is no backward.
+    pub z: Option<MatMut>,
+    /// `[T, 2]`: mean and reciprocal deviation of the rows of `x`.
+    pub stats: MatMut,
+}
+
+/// Backward of the same call.
+#[derive(Clone, Copy)]
+pub struct Backward {
+    pub x: Mat,
+    pub norm: Norm,
+    pub dropout: Dropout,
+    pub w: Mat,
+    pub act: Act,
+    /// What the activation's gradient needs: `z` for SiLU, `y` for ReLU, nothing without activation.
+    pub saved: Option<Mat>,
+    pub stats: Mat,
+    /// Gradient of `y`; overwritten (by the gradient of `z`) unless the activation is none.
+    pub dy: MatMut,
+    pub dx: Option<Grad>,
+    pub dw: Grad,
+    /// One row.
+    pub db: Option<Grad>,
+}
+
+struct Activate<'a> {
+    bias: Option<&'a [f32]>,
+    act: Act,
+    y: MatMut,
+    z: Option<MatMut>,
+}
+
+impl Finish for Activate<'_> {
+    #[inline(always)]
+    unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
+        unsafe {
+            for at in (0..n).step_by(LANES) {
+                let (left, j) = (n - at, j + at);
+                let sum = V::load(acc.add(at));
+                let z = self
+                    .bias
+                    .map_or(sum, |bias| V::load_upto(bias.as_ptr().add(j), left).add(sum));
+                if let Some(to) = self.z {
+                    z.store_upto(to.at(i, j), left);
+                }
+                let y = match self.act {
+                    Act::None => z,
+                    Act::Silu => z.silu(),
+                    Act::Relu => z.max(V::zero()),
+                };
+                y.store_upto(self.y.at(i, j), left);
+            }
+        }
+    }
+}
+
+/// See [`Forward`].
+pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
+    let (t, d, n) = (f.x.rows, f.x.cols, f.w.cols);
+    check_mat(OP, "w", f.w, d, n)?;
+    check_vec(OP, "bias", f.bias, n)?;
+    check_mut(OP, "y", f.y, t, n)?;
+    f.z.map_or(Ok(()), |z| check_mut(OP, "z", z, t, n))?;
+    check_mut(OP, "stats", f.stats, t, 2)?;
+    check_eps(OP, f.eps)?;
+    let measure = Measure {
+        norm: f.norm,
+        eps: f.eps,
+        stats: f.stats,
+    };
+    let left = Normed {
+        x: f.x,
+        stats: f.stats.as_ref(),
+        dropout: f.dropout,
+        measure: Some(measure),
+    };
+    let finish = Activate {
+        bias: f.bias,
+        act: f.act,
+        y: f.y,
+        z: f.z,
+    };
+    multiply(cx, Shape { m: t, n, k: d }, &left, Right::Plain(f.w), &finish);
+    Ok(())
+}
+
+/// From the gradient of the normed, dropped-out row to that of the row.
+struct ThroughNorm {
+    x: Mat,
+    norm: Norm,
+    stats: Mat,
+    dropout: Dropout,
+    dx: Grad,
+}
+
+impl Finish for ThroughNorm {
+    fn whole_rows(&self) -> bool {
+        self.norm != Norm::None || !self.dropout.is_off()
+    }
+
+    #[inline(always)]
+    unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
+        unsafe {
+            let stats = self.stats.row(i);
+            drop_row::<V>(&self.dropout, dropout_row(i, self.x.cols) + j as u64, acc, n);
+            row_norm_grad::<V>(NormGrad {
+                norm: self.norm,
+                x: self.x.at(i, j),
+                stats: [stats[0], stats[1]],
+                g: acc,
+                n,
+                dx: self.dx.to.at(i, j),
+                accumulate: self.dx.accumulate,
+            });
+        }
+    }
+}
+
+/// See [`Backward`].
+pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
+    let (t, d, n) = (b.x.rows, b.x.cols, b.w.cols);
+    check_mat(OP, "w", b.w, d, n)?;
+    check_mat(OP, "stats", b.stats, t, 2)?;
+    check_mut(OP, "dy", b.dy, t, n)?;
+    check_grad(OP, "dx", b.dx, t, d)?;
+    check_grad(OP, "dw", Some(b.dw), d, n)?;
+    check_grad(OP, "db", b.db, 1, n)?;
+    let saved = match (b.act, b.saved) {
+        (Act::None, _) => b.dy.as_ref(),
+        (_, Some(saved)) => saved,
+        (act, None) => {
+            let expected = format!("what backward of {act:?} reads: z for SiLU, y for ReLU");
+            return Err(fault(FaultKind::Argument, OP, "saved", expected, "nothing"));
+        }
+    };
+    check_mat(OP, "saved", saved, t, n)?;
+    let mut dz = ActGrad {
+        act: b.act,
+        dy: b.dy,
+        saved,
+        keep: b.dx.is_some(),
+    };
+    if let Some(dx) = b.dx {
+        let finish = ThroughNorm {
+            x: b.x,
+            norm: b.norm,
+            stats: b.stats,
+            dropout: b.dropout,
+            dx,
+        };
+        multiply(cx, Shape { m: t, n: d, k: n }, &dz, Right::Transposed(b.w), &finish);
+        dz.act = Act::None; // `dy` holds `dz` now
+    }
+    let left = Normed {
+        x: b.x,
+        stats: b.stats,
+        dropout: b.dropout,
+        measure: None,
+    };
+    outer(cx, t, &left, &dz, b.dw, b.db);
+    Ok(())
+}

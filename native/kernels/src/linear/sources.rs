@@ -1,0 +1,178 @@
+//! Left operands of the fused layers, computed row by row while they are packed.
+
+use super::{Act, dropout_row};
+use crate::gemm::Source;
+use crate::mat::{Mat, MatMut};
+use crate::norm::Norm;
+use crate::norm::rows::row_stats;
+use crate::rng::Dropout;
+use crate::simd::{LANES, Simd};
+
+/// Fills `stage` with the dropout factors of columns `[k, k + n)` of row `i`; what follows multiplies them in place.
+#[inline(always)]
+unsafe fn factors(dropout: &Dropout, i: usize, cols: usize, k: usize, n: usize, stage: *mut f32) {
+    // Whole groups of 64 are the fast path; the stage has room for them.
+    let out = unsafe { std::slice::from_raw_parts_mut(stage, n.next_multiple_of(64)) };
+    dropout.fill(dropout_row(i, cols) + k as u64, out);
+}
+
+/// `drop(x)`.
+pub struct Dropped {
+    pub x: Mat,
+    pub dropout: Dropout,
+}
+
+impl Source for Dropped {
+    #[inline(always)]
+    unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        unsafe {
+            let x = self.x.at(i, k);
+            if self.dropout.is_off() {
+                return x;
+            }
+            factors(&self.dropout, i, self.x.cols, k, n, stage);
+            for at in (0..n).step_by(LANES) {
+                let to = stage.add(at);
+                V::load(to).mul(V::load_upto(x.add(at), n - at)).store(to);
+            }
+            stage
+        }
+    }
+}
+
+/// Measures the rows' statistics on first touch.
+#[derive(Clone, Copy)]
+pub struct Measure {
+    pub norm: Norm,
+    pub eps: f32,
+    pub stats: MatMut,
+}
+
+impl Measure {
+    #[inline(always)]
+    unsafe fn rows<V: Simd>(&self, x: Mat, first: usize, rows: usize) {
+        for i in first..first + rows {
+            // SAFETY: the block's rows are the running task's own.
+            unsafe {
+                let stats = row_stats::<V>(self.norm, self.eps, x.row(i).as_ptr(), x.cols);
+                self.stats.row(i).copy_from_slice(&stats);
+            }
+        }
+    }
+}
+
+/// `drop(norm(x))` from the rows' statistics, which are measured first if asked for.
+pub struct Normed {
+    pub x: Mat,
+    pub stats: Mat,
+    pub dropout: Dropout,
+    pub measure: Option<Measure>,
+}
+
+impl Source for Normed {
+    #[inline(always)]
+    unsafe fn start<V: Simd>(&self, first: usize, rows: usize) {
+        if let Some(measure) = self.measure {
+            unsafe { measure.rows::<V>(self.x, first, rows) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        unsafe {
+            let stats = self.stats.row(i);
+            let (mean, rstd) = (V::splat(stats[0]), V::splat(stats[1]));
+            let x = self.x.at(i, k);
+            let dropped = !self.dropout.is_off();
+            if dropped {
+                factors(&self.dropout, i, self.x.cols, k, n, stage);
+            }
+            for at in (0..n).step_by(LANES) {
+                let to = stage.add(at);
+                let xhat = V::load_upto(x.add(at), n - at).sub(mean).mul(rstd);
+                let out = if dropped { xhat.mul(V::load(to)) } else { xhat };
+                out.store(to);
+            }
+            stage
+        }
+    }
+}
+
+/// `drop(u * norm(o))`.
+pub struct Gated {
+    pub u: Mat,
+    pub o: Normed,
+}
+
+impl Source for Gated {
+    #[inline(always)]
+    unsafe fn start<V: Simd>(&self, first: usize, rows: usize) {
+        unsafe { self.o.start::<V>(first, rows) };
+    }
+
+    #[inline(always)]
+    unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        unsafe {
+            self.o.row::<V>(i, k, n, stage);
+            let u = self.u.at(i, k);
+            for at in (0..n).step_by(LANES) {
+                let to = stage.add(at);
+                V::load(to).mul(V::load_upto(u.add(at), n - at)).store(to);
+            }
+            stage
+        }
+    }
+}
+
+/// `silu(h1) * h3` of `h = [h1 | h3]`.
+pub struct SwiGlu {
+    pub h: Mat,
+}
+
+impl Source for SwiGlu {
+    #[inline(always)]
+    unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        unsafe {
+            let h1 = self.h.at(i, k);
+            let h3 = h1.add(self.h.cols / 2);
+            for at in (0..n).step_by(LANES) {
+                let (a, b) = (V::load_upto(h1.add(at), n - at), V::load_upto(h3.add(at), n - at));
+                a.silu().mul(b).store(stage.add(at));
+            }
+            stage
+        }
+    }
+}
+
+/// `dz = dy * act'`, from `z` for SiLU and from `y` for ReLU. Written back over `dy` when `keep` says so, so that the
+/// weight gradient need not compute it again.
+pub struct ActGrad {
+    pub act: Act,
+    pub dy: MatMut,
+    pub saved: Mat,
+    pub keep: bool,
+}
+
+impl Source for ActGrad {
+    #[inline(always)]
+    unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        unsafe {
+            let dy = self.dy.at(i, k);
+            if self.act == Act::None {
+                return dy;
+            }
+            let saved = self.saved.at(i, k);
+            let to = if self.keep { dy } else { stage };
+            for at in (0..n).step_by(LANES) {
+                let (g, s) = (V::load_upto(dy.add(at), n - at), V::load_upto(saved.add(at), n - at));
+                let dz = if self.act == Act::Silu {
+                    g.mul(s.silu_grad())
+                } else {
+                    g.where_positive(s)
+                };
+                dz.store_upto(to.add(at), n - at);
+            }
+            to
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Shape checks of the kernels' inputs, so that a mismatch is a fault that names the input and not a wild read.
+
+use crate::fault::{FaultKind, Outcome, fault};
+use crate::mat::{Grad, Mat, MatMut};
+
+/// A matrix of `rows` x `cols`.
+pub fn check_mat<T: Copy>(op: &'static str, input: &'static str, m: Mat<T>, rows: usize, cols: usize) -> Outcome {
+    if (m.rows, m.cols) == (rows, cols) && (m.stride >= cols || rows <= 1) {
+        return Ok(());
+    }
+    let got = format!("[{}, {}] with rows {} apart", m.rows, m.cols, m.stride);
+    Err(fault(FaultKind::Shape, op, input, format!("[{rows}, {cols}]"), got))
+}
+
+/// A matrix to write, of `rows` x `cols`.
+pub fn check_mut<T: Copy>(op: &'static str, input: &'static str, m: MatMut<T>, rows: usize, cols: usize) -> Outcome {
+    check_mat(op, input, m.as_ref(), rows, cols)
+}
+
+/// A gradient of `rows` x `cols`, if asked for.
+pub fn check_grad(op: &'static str, input: &'static str, g: Option<Grad>, rows: usize, cols: usize) -> Outcome {
+    g.map_or(Ok(()), |g| check_mut(op, input, g.to, rows, cols))
+}
+
+/// A vector of `len`, if there is one.
+pub fn check_vec(op: &'static str, input: &'static str, v: Option<&[f32]>, len: usize) -> Outcome {
+    match v {
+        Some(v) if v.len() != len => Err(fault(
+            FaultKind::Shape,
+            op,
+            input,
+            format!("[{len}]"),
+            format!("[{}]", v.len()),
+        )),
+        _ => Ok(()),
+    }
+}
