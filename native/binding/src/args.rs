@@ -1,0 +1,249 @@
+//! Reads an op's arguments: numbers and tensor handles in the order that the op's decoder asks for them. What is wrong
+//! with a handle, a dtype or a layout is found here, at the enqueue; what is wrong with shapes and data, by the kernel.
+
+use crate::refusal::{Outcome, refusal};
+use crate::tensors::{Dtype, Tensors, View};
+use turbogr_kernels::mat::{Grad, Mat, MatMut};
+use turbogr_kernels::rng::{Dropout, Key};
+
+pub struct Args<'a> {
+    pub op: &'static str,
+    values: std::slice::Iter<'a, f64>,
+    tensors: &'a Tensors,
+    /// Storages that the command will use.
+    touched: &'a mut Vec<u32>,
+}
+
+impl<'a> Args<'a> {
+    pub fn new(op: &'static str, values: &'a [f64], tensors: &'a Tensors, touched: &'a mut Vec<u32>) -> Args<'a> {
+        Args {
+            op,
+            values: values.iter(),
+            tensors,
+            touched,
+        }
+    }
+
+    /// Every argument must have been asked for.
+    pub fn finish(self) -> Outcome {
+        match self.values.len() {
+            0 => Ok(()),
+            left => Err(refusal("op", self.op, "arguments", "fewer", format!("{left} too many"))),
+        }
+    }
+
+    fn next(&mut self, input: &str) -> Outcome<f64> {
+        let value = self.values.next().copied();
+        value.ok_or_else(|| refusal("op", self.op, input, "an argument", "the end of the arguments"))
+    }
+
+    pub fn f64(&mut self, input: &str) -> Outcome<f64> {
+        let value = self.next(input)?;
+        if value.is_nan() {
+            return Err(refusal("argument", self.op, input, "a number", "NaN"));
+        }
+        Ok(value)
+    }
+
+    pub fn f32(&mut self, input: &str) -> Outcome<f32> {
+        Ok(self.f64(input)? as f32)
+    }
+
+    pub fn whole(&mut self, input: &str) -> Outcome<u64> {
+        let value = self.next(input)?;
+        if !(value >= 0.0 && value.fract() == 0.0 && value <= 9_007_199_254_740_992.0) {
+            return Err(refusal(
+                "argument",
+                self.op,
+                input,
+                "a whole number",
+                format!("{value}"),
+            ));
+        }
+        Ok(value as u64)
+    }
+
+    pub fn usize(&mut self, input: &str) -> Outcome<usize> {
+        Ok(self.whole(input)? as usize)
+    }
+
+    pub fn flag(&mut self, input: &str) -> Outcome<bool> {
+        Ok(self.choice(input, &[false, true])?)
+    }
+
+    /// One of `options`, by index.
+    pub fn choice<T: Copy>(&mut self, input: &str, options: &[T]) -> Outcome<T> {
+        let index = self.usize(input)?;
+        options.get(index).copied().ok_or_else(|| {
+            let expected = format!("an option below {}", options.len());
+            refusal("argument", self.op, input, expected, format!("{index}"))
+        })
+    }
+
+    /// Seed, step and purpose of a random op.
+    pub fn key(&mut self) -> Outcome<Key> {
+        Ok(Key::new(
+            self.whole("seed")?,
+            self.whole("step")?,
+            self.whole("purpose")?,
+        ))
+    }
+
+    /// Drop probability and key.
+    pub fn dropout(&mut self) -> Outcome<Dropout> {
+        let p = self.f32("dropout")?;
+        let key = self.key()?;
+        if !(0.0..1.0).contains(&p) {
+            return Err(refusal(
+                "argument",
+                self.op,
+                "dropout",
+                "a probability in [0, 1)",
+                format!("{p}"),
+            ));
+        }
+        Ok(if p == 0.0 { Dropout::off() } else { Dropout::new(key, p) })
+    }
+
+    fn view_of(&mut self, input: &str, handle: f64) -> Outcome<View> {
+        let view = *self.tensors.view(self.op, input, handle)?;
+        self.touched.push(view.storage);
+        Ok(view)
+    }
+
+    pub fn view(&mut self, input: &str) -> Outcome<View> {
+        let handle = self.next(input)?;
+        self.view_of(input, handle)
+    }
+
+    /// A view, or none for handle 0.
+    pub fn view_opt(&mut self, input: &str) -> Outcome<Option<View>> {
+        match self.next(input)? {
+            0.0 => Ok(None),
+            handle => self.view_of(input, handle).map(Some),
+        }
+    }
+
+    pub fn typed(&self, input: &str, view: View, dtype: Dtype) -> Outcome<View> {
+        if view.dtype == dtype {
+            return Ok(view);
+        }
+        Err(refusal("dtype", self.op, input, dtype.name(), view.dtype.name()))
+    }
+
+    pub fn mat(&mut self, input: &str) -> Outcome<Mat> {
+        let view = self.view(input)?;
+        Ok(mat(self.typed(input, view, Dtype::F32)?))
+    }
+
+    pub fn mat_opt(&mut self, input: &str) -> Outcome<Option<Mat>> {
+        let view = self.view_opt(input)?;
+        view.map(|view| Ok(mat(self.typed(input, view, Dtype::F32)?)))
+            .transpose()
+    }
+
+    pub fn mat_mut(&mut self, input: &str) -> Outcome<MatMut> {
+        let view = self.view(input)?;
+        Ok(mat_mut(self.typed(input, view, Dtype::F32)?))
+    }
+
+    pub fn mat_mut_opt(&mut self, input: &str) -> Outcome<Option<MatMut>> {
+        let view = self.view_opt(input)?;
+        view.map(|view| Ok(mat_mut(self.typed(input, view, Dtype::F32)?)))
+            .transpose()
+    }
+
+    pub fn mat_mut_of<T: Element>(&mut self, input: &str) -> Outcome<MatMut<T>> {
+        let view = self.view(input)?;
+        Ok(mat_mut(self.typed(input, view, T::DTYPE)?))
+    }
+
+    /// A gradient's destination and whether to add to it.
+    pub fn grad(&mut self, input: &str) -> Outcome<Grad> {
+        let to = self.mat_mut(input)?;
+        Ok(Grad {
+            to,
+            accumulate: self.flag(input)?,
+        })
+    }
+
+    pub fn grad_opt(&mut self, input: &str) -> Outcome<Option<Grad>> {
+        let to = self.mat_mut_opt(input)?;
+        let accumulate = self.flag(input)?;
+        Ok(to.map(|to| Grad { to, accumulate }))
+    }
+
+    fn flat(&self, input: &str, view: View, dtype: Dtype) -> Outcome<View> {
+        let view = self.typed(input, view, dtype)?;
+        if view.is_contiguous() {
+            return Ok(view);
+        }
+        Err(refusal(
+            "shape",
+            self.op,
+            input,
+            "a whole tensor",
+            "a column range of a wider one",
+        ))
+    }
+
+    pub fn slice<T: Element>(&mut self, input: &str) -> Outcome<&'static [T]> {
+        let view = self.view(input)?;
+        Ok(slice(self.flat(input, view, T::DTYPE)?))
+    }
+
+    pub fn slice_opt<T: Element>(&mut self, input: &str) -> Outcome<Option<&'static [T]>> {
+        let view = self.view_opt(input)?;
+        view.map(|view| Ok(slice(self.flat(input, view, T::DTYPE)?)))
+            .transpose()
+    }
+
+    pub fn slice_mut<T: Element>(&mut self, input: &str) -> Outcome<&'static mut [T]> {
+        let view = self.view(input)?;
+        let view = self.flat(input, view, T::DTYPE)?;
+        // SAFETY: as in `slice`; the stream runs one command at a time and the kernel takes each output once.
+        Ok(unsafe { std::slice::from_raw_parts_mut(view.ptr.cast(), view.rows * view.cols) })
+    }
+}
+
+/// A Rust type that tensors hold.
+pub trait Element: 'static {
+    const DTYPE: Dtype;
+}
+impl Element for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+}
+impl Element for u16 {
+    const DTYPE: Dtype = Dtype::F16;
+}
+impl Element for i32 {
+    const DTYPE: Dtype = Dtype::I32;
+}
+impl Element for i64 {
+    const DTYPE: Dtype = Dtype::I64;
+}
+
+pub fn mat<T>(view: View) -> Mat<T> {
+    Mat {
+        ptr: view.ptr.cast(),
+        rows: view.rows,
+        cols: view.cols,
+        stride: view.stride,
+    }
+}
+
+pub fn mat_mut<T>(view: View) -> MatMut<T> {
+    MatMut {
+        ptr: view.ptr.cast(),
+        rows: view.rows,
+        cols: view.cols,
+        stride: view.stride,
+    }
+}
+
+/// The elements of a contiguous view. `'static` stands for "until the command has run": memory goes back to the system
+/// only when the runtime closes, after its streams have drained, and reuse follows stream order.
+pub fn slice<T>(view: View) -> &'static [T] {
+    // SAFETY: `view` is contiguous and its block holds rows x cols elements, aligned to 64 bytes.
+    unsafe { std::slice::from_raw_parts(view.ptr.cast(), view.rows * view.cols) }
+}

@@ -1,0 +1,138 @@
+//! Jagged attention: `hstu_attention`, `fuxi_attention`, `softmax_attention`.
+
+use crate::args::Args;
+use crate::command::Command;
+use crate::refusal::{Outcome, refusal};
+use turbogr_kernels::attention::{Bias, Inputs, TimeBias, fuxi_attention, hstu_attention, softmax_attention};
+
+fn inputs(args: &mut Args) -> Outcome<Inputs<'static>> {
+    Ok(Inputs {
+        q: args.mat("q")?,
+        k: args.mat("k")?,
+        v: args.mat("v")?,
+        heads: args.usize("heads")?,
+        offsets: args.slice("offsets")?,
+        n: args.usize("n")?,
+        bias: bias(args)?,
+    })
+}
+
+fn bias(args: &mut Args) -> Outcome<Option<Bias<'static>>> {
+    let pos_w = args.slice_opt("posW")?;
+    let tables = (
+        args.slice_opt("tsW")?,
+        args.slice_opt("times")?,
+        args.slice_opt("queryTimes")?,
+    );
+    let time = match tables {
+        (None, None, None) => None,
+        (Some(ts_w), Some(times), Some(query_times)) => Some(TimeBias {
+            ts_w,
+            times,
+            query_times,
+        }),
+        _ => {
+            let expected = "tsW, times and queryTimes together, or none of them";
+            return Err(refusal("argument", args.op, "tsW", expected, "some of them"));
+        }
+    };
+    match (pos_w, time) {
+        (None, None) => Ok(None),
+        (Some(pos_w), time) => Ok(Some(Bias { pos_w, time })),
+        (None, Some(_)) => Err(refusal(
+            "argument",
+            args.op,
+            "posW",
+            "a position table beside tsW",
+            "none",
+        )),
+    }
+}
+
+pub fn hstu_forward(args: &mut Args) -> Outcome<Command> {
+    let work = hstu_attention::Forward {
+        x: inputs(args)?,
+        o: args.mat_mut("o")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(hstu_attention::forward(site.cx, &work)?)
+    }))
+}
+
+pub fn hstu_backward(args: &mut Args) -> Outcome<Command> {
+    let work = hstu_attention::Backward {
+        x: inputs(args)?,
+        d_o: args.mat("dO")?,
+        dq: args.grad("dq")?,
+        dk: args.grad("dk")?,
+        dv: args.grad("dv")?,
+        dpos_w: args.grad_opt("dposW")?,
+        dts_w: args.grad_opt("dtsW")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(hstu_attention::backward(site.cx, &work)?)
+    }))
+}
+
+pub fn fuxi_forward(args: &mut Args) -> Outcome<Command> {
+    let work = fuxi_attention::Forward {
+        x: inputs(args)?,
+        o: args.mat_mut("o")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(fuxi_attention::forward(site.cx, &work)?)
+    }))
+}
+
+pub fn fuxi_backward(args: &mut Args) -> Outcome<Command> {
+    let work = fuxi_attention::Backward {
+        x: inputs(args)?,
+        d_o: args.mat("dO")?,
+        dq: args.grad("dq")?,
+        dk: args.grad("dk")?,
+        dv: args.grad("dv")?,
+        dpos_w: args.grad_opt("dposW")?,
+        dts_w: args.grad_opt("dtsW")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(fuxi_attention::backward(site.cx, &work)?)
+    }))
+}
+
+fn softmax_inputs(args: &mut Args) -> Outcome<softmax_attention::Inputs<'static>> {
+    Ok(softmax_attention::Inputs {
+        q: args.mat("q")?,
+        k: args.mat("k")?,
+        v: args.mat("v")?,
+        heads: args.usize("heads")?,
+        offsets: args.slice("offsets")?,
+        scale: args.f32("scale")?,
+        dropout: args.dropout()?,
+    })
+}
+
+pub fn softmax_forward(args: &mut Args) -> Outcome<Command> {
+    let work = softmax_attention::Forward {
+        x: softmax_inputs(args)?,
+        o: args.mat_mut("o")?,
+        lse: args.mat_mut("lse")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(softmax_attention::forward(site.cx, &work)?)
+    }))
+}
+
+pub fn softmax_backward(args: &mut Args) -> Outcome<Command> {
+    let work = softmax_attention::Backward {
+        x: softmax_inputs(args)?,
+        o: args.mat("o")?,
+        lse: args.mat("lse")?,
+        d_o: args.mat("dO")?,
+        dq: args.grad("dq")?,
+        dk: args.grad("dk")?,
+        dv: args.grad("dv")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(softmax_attention::backward(site.cx, &work)?)
+    }))
+}

@@ -1,0 +1,68 @@
+//! Clocks and yardsticks, run in stream order like any op.
+
+use crate::args::Args;
+use crate::command::Command;
+use crate::refusal::{Outcome, refusal};
+use std::sync::OnceLock;
+use std::time::Instant;
+use turbogr_kernels::measure;
+
+fn nanoseconds() -> i64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as i64
+}
+
+fn counters(args: &mut Args, least: usize) -> Outcome<&'static mut [i64]> {
+    let out = args.slice_mut::<i64>("out")?;
+    match out.len() >= least {
+        true => Ok(out),
+        false => Err(refusal(
+            "shape",
+            args.op,
+            "out",
+            format!("{least} elements or more"),
+            format!("{}", out.len()),
+        )),
+    }
+}
+
+/// Writes the time at which the stream got there, in nanoseconds, to element `index` of an i64 tensor.
+pub fn clock(args: &mut Args) -> Outcome<Command> {
+    let index = args.usize("index")?;
+    let out = counters(args, index + 1)?;
+    Ok(Command::work(args.op, move |_| {
+        out[index] = nanoseconds();
+        Ok(())
+    }))
+}
+
+/// Runs nothing but FMAs on every thread; writes FLOPs and nanoseconds.
+pub fn fma_peak(args: &mut Args) -> Outcome<Command> {
+    let rounds = args.usize("rounds")?;
+    let out = counters(args, 2)?;
+    Ok(Command::work(args.op, move |site| {
+        let start = nanoseconds();
+        std::hint::black_box(measure::fma_peak(site.cx, rounds));
+        out[1] = nanoseconds() - start;
+        out[0] = measure::fma_peak_flops(site.cx, rounds) as i64;
+        Ok(())
+    }))
+}
+
+/// Reads a tensor once over every thread; writes bytes and nanoseconds.
+pub fn read_bandwidth(args: &mut Args) -> Outcome<Command> {
+    let data = args.slice::<f32>("data")?;
+    let out = counters(args, 2)?;
+    Ok(Command::work(args.op, move |site| {
+        let start = nanoseconds();
+        std::hint::black_box(measure::read_bandwidth(site.cx, data));
+        out[1] = nanoseconds() - start;
+        out[0] = size_of_val(data) as i64;
+        Ok(())
+    }))
+}
+
+/// Panics on the stream's thread: the tests' way to see that a bug of ours stays an error.
+pub fn panic(args: &mut Args) -> Outcome<Command> {
+    Ok(Command::work(args.op, |_| panic!("asked for")))
+}

@@ -1,0 +1,146 @@
+// The machine as an accelerator: memory, ordered streams, events. Enqueueing returns at once; `sync` and `read` are the
+// only waits, and where a failure on a stream surfaces.
+
+import { availableParallelism } from 'node:os';
+import { DTYPES, type Dtype, dtypeOf, type ElementArrays, elements, type UploadArray } from '../tensor/dtype.js';
+import { type Shape, Tensor, type TensorHome } from '../tensor/tensor.js';
+import { type Refusal, TurboError } from '../tensor/turbo-error.js';
+import { loadAddon, type Runtime, type Stats } from './addon.js';
+import { Call, STREAMS, type StreamName, streamIndex } from './call.js';
+
+export interface DeviceOptions {
+  /** Threads in all; by default one for each core the process may use. */
+  threads?: number;
+  /** Leave the CPU's vector instructions unused. */
+  portable?: boolean;
+}
+
+export interface UploadOptions {
+  stream?: StreamName;
+  /** Accept NaN and infinity in f32 data. */
+  allowNonFinite?: boolean;
+}
+
+/** A point that a stream's enqueued commands have reached. */
+export type StreamEvent = number & { readonly brand: 'StreamEvent' };
+
+export class Device implements TensorHome {
+  readonly #runtime: Runtime;
+  readonly #call: Call;
+
+  private constructor(runtime: Runtime, opNames: readonly string[]) {
+    this.#runtime = runtime;
+    this.#call = new Call(runtime, opNames);
+  }
+
+  static open(options: DeviceOptions = {}): Device {
+    const threads = options.threads ?? availableParallelism();
+    if (!Number.isInteger(threads) || threads < 1 || threads > 1024) {
+      throw new TurboError({
+        kind: 'argument',
+        op: 'open',
+        input: 'threads',
+        expected: '1 to 1024',
+        got: String(threads),
+      });
+    }
+    const addon = loadAddon();
+    return new Device(addon.Runtime.open(threads, options.portable ?? false), addon.opNames());
+  }
+
+  /** A new tensor; its contents are unspecified. */
+  tensor<D extends Dtype = 'f32'>(shape: Shape, dtype?: D): Tensor<D> {
+    const kind = dtype ?? ('f32' as D);
+    return new Tensor(this, accept(this.#runtime.alloc(DTYPES.indexOf(kind), shape[0], shape[1])), kind, shape);
+  }
+
+  /** A tensor with these contents, one row unless a shape is given. The data is copied before this returns. */
+  from(data: Float32Array, shape?: Shape, options?: UploadOptions): Tensor<'f32'>;
+  from(data: Uint16Array, shape?: Shape, options?: UploadOptions): Tensor<'f16'>;
+  from(data: Int32Array, shape?: Shape, options?: UploadOptions): Tensor<'i32'>;
+  from(data: BigInt64Array | Float64Array, shape?: Shape, options?: UploadOptions): Tensor<'i64'>;
+  from(data: UploadArray, shape: Shape = [1, data.length], options?: UploadOptions): Tensor {
+    const tensor: Tensor = this.tensor(shape, dtypeOf(data));
+    try {
+      this.upload(tensor, data, options);
+    } catch (error) {
+      tensor.dispose();
+      throw error;
+    }
+    return tensor;
+  }
+
+  /** Overwrites a tensor, in stream order. The data is copied before this returns. */
+  upload(tensor: Tensor, data: UploadArray, options: UploadOptions = {}): void {
+    const stream = streamIndex(options.stream ?? 'compute');
+    check(this.#runtime.upload(stream, tensor.handle, data, !(options.allowNonFinite ?? false)));
+  }
+
+  /** The tensor's contents as they are when the stream gets there. */
+  async read<D extends Dtype>(tensor: Tensor<D>, stream: StreamName = 'compute'): Promise<ElementArrays[D]> {
+    return elements(tensor.dtype, accept(await this.#runtime.read(streamIndex(stream), tensor.handle)));
+  }
+
+  /** Waits until all that was enqueued is done; throws what failed, after which the streams work again. */
+  async sync(...streams: StreamName[]): Promise<void> {
+    const names = streams.length > 0 ? streams : STREAMS;
+    const outcomes = await Promise.all(names.map(stream => this.#runtime.sync(streamIndex(stream))));
+    for (const refusal of outcomes) check(refusal ?? null);
+  }
+
+  /** Starts an op's call; see Call. */
+  call(op: string): Call {
+    return this.#call.start(op);
+  }
+
+  /** The point that a stream's enqueued commands have reached. */
+  record(stream: StreamName): StreamEvent {
+    return accept(this.#runtime.record(streamIndex(stream))) as StreamEvent;
+  }
+
+  /** Makes a stream wait for an event of another one. A stream that waits for a failed one fails too. */
+  wait(stream: StreamName, event: StreamEvent): void {
+    check(this.#runtime.wait(streamIndex(stream), event));
+  }
+
+  stats(): Stats {
+    return accept(this.#runtime.stats());
+  }
+
+  /** Finishes what was enqueued and gives all memory back. Later calls are refused. */
+  dispose(): void {
+    this.#runtime.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  view(handle: number, from: number, cols: number): number {
+    return accept(this.#runtime.view(handle, from, cols));
+  }
+
+  /** Through `Tensor.dispose`. A device that was closed has freed everything already. */
+  free(handle: number): void {
+    const refusal = this.#runtime.free(handle);
+    if (refusal !== null && refusal.kind !== 'closed') throw new TurboError(refusal);
+  }
+}
+
+/** A file's bytes without reading it: pages come when they are looked at. Writes stay private to this process. */
+export function mapFile(path: string): ArrayBuffer {
+  return accept(loadAddon().mapFile(path));
+}
+
+function accept<T extends number | object>(value: T | Refusal): T {
+  if (isRefusal(value)) throw new TurboError(value);
+  return value;
+}
+
+function isRefusal(value: number | object): value is Refusal {
+  return typeof value === 'object' && 'kind' in value;
+}
+
+function check(refusal: Refusal | null): void {
+  if (refusal !== null) throw new TurboError(refusal);
+}

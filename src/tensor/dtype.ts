@@ -1,0 +1,30 @@
+// Element types of tensors, and the typed arrays that carry them.
+
+/** In the order of the addon's numbers. */
+export const DTYPES = ['f32', 'f16', 'i32', 'i64'] as const;
+export type Dtype = (typeof DTYPES)[number];
+
+/** What reading a tensor of a dtype gives. FP16 comes as raw bits. */
+export interface ElementArrays {
+  f32: Float32Array;
+  f16: Uint16Array;
+  i32: Int32Array;
+  i64: BigInt64Array;
+}
+
+/** What can be uploaded; a Float64Array of whole numbers becomes i64. */
+export type UploadArray = Float32Array | Uint16Array | Int32Array | BigInt64Array | Float64Array;
+
+/** The dtype that a typed array is uploaded as. */
+export function dtypeOf(data: UploadArray): Dtype {
+  if (data instanceof Float32Array) return 'f32';
+  if (data instanceof Uint16Array) return 'f16';
+  if (data instanceof Int32Array) return 'i32';
+  return 'i64';
+}
+
+/** A typed array over the bytes of a tensor. */
+export function elements<D extends Dtype>(dtype: D, bytes: ArrayBuffer): ElementArrays[D] {
+  const view = { f32: Float32Array, f16: Uint16Array, i32: Int32Array, i64: BigInt64Array }[dtype];
+  return new view(bytes) as ElementArrays[D];
+}
