@@ -2,7 +2,9 @@
 //! kernels' own, with the pass behind them where there are two (`norm_linear_forward`, `norm_linear_backward`).
 
 mod attention;
+mod linear;
 mod measure;
+mod norm;
 
 use crate::args::Args;
 use crate::command::Command;
@@ -21,6 +23,18 @@ const fn op(name: &'static str, decode: Decode) -> Op {
 }
 
 pub const OPS: &[Op] = &[
+    op("norm_linear_forward", linear::norm_linear_forward),
+    op("norm_linear_backward", linear::norm_linear_backward),
+    op("gated_norm_linear_residual_forward", linear::gated_norm_linear_residual_forward),
+    op("gated_norm_linear_residual_backward", linear::gated_norm_linear_residual_backward),
+    op("swiglu_linear_residual_forward", linear::swiglu_linear_residual_forward),
+    op("swiglu_linear_residual_backward", linear::swiglu_linear_residual_backward),
+    op("linear_residual_forward", linear::linear_residual_forward),
+    op("linear_residual_backward", linear::linear_residual_backward),
+    op("norm_forward", norm::norm_forward),
+    op("norm_backward", norm::norm_backward),
+    op("l2_norm_forward", norm::l2_norm_forward),
+    op("l2_norm_backward", norm::l2_norm_backward),
     op("hstu_attention_forward", attention::hstu_forward),
     op("hstu_attention_backward", attention::hstu_backward),
     op("fuxi_attention_forward", attention::fuxi_forward),

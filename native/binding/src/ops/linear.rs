@@ -1,0 +1,139 @@
+//! Fused linear layers: `norm_linear`, `gated_norm_linear_residual`, `swiglu_linear_residual`, `linear_residual`.
+
+use super::norm::NORMS;
+use crate::args::Args;
+use crate::command::Command;
+use crate::refusal::Outcome;
+use turbogr_kernels::linear::{Act, gated_norm_linear_residual, linear_residual, norm_linear, swiglu_linear_residual};
+
+const ACTS: [Act; 3] = [Act::None, Act::Silu, Act::Relu];
+
+pub fn norm_linear_forward(args: &mut Args) -> Outcome<Command> {
+    let work = norm_linear::Forward {
+        x: args.mat("x")?,
+        norm: args.choice("norm", &NORMS)?,
+        eps: args.f32("eps")?,
+        dropout: args.dropout()?,
+        w: args.mat("w")?,
+        bias: args.slice_opt("bias")?,
+        act: args.choice("act", &ACTS)?,
+        y: args.mat_mut("y")?,
+        z: args.mat_mut_opt("z")?,
+        stats: args.mat_mut("stats")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(norm_linear::forward(site.cx, work)?)
+    }))
+}
+
+pub fn norm_linear_backward(args: &mut Args) -> Outcome<Command> {
+    let work = norm_linear::Backward {
+        x: args.mat("x")?,
+        norm: args.choice("norm", &NORMS)?,
+        dropout: args.dropout()?,
+        w: args.mat("w")?,
+        act: args.choice("act", &ACTS)?,
+        saved: args.mat_opt("saved")?,
+        stats: args.mat("stats")?,
+        dy: args.mat_mut("dy")?,
+        dx: args.grad_opt("dx")?,
+        dw: args.grad("dw")?,
+        db: args.grad_opt("db")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(norm_linear::backward(site.cx, work)?)
+    }))
+}
+
+pub fn gated_norm_linear_residual_forward(args: &mut Args) -> Outcome<Command> {
+    let work = gated_norm_linear_residual::Forward {
+        u: args.mat("u")?,
+        o: args.mat("o")?,
+        norm: args.choice("norm", &NORMS)?,
+        eps: args.f32("eps")?,
+        dropout: args.dropout()?,
+        w: args.mat("w")?,
+        bias: args.slice_opt("bias")?,
+        x: args.mat("x")?,
+        y: args.mat_mut("y")?,
+        stats: args.mat_mut("stats")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(gated_norm_linear_residual::forward(site.cx, work)?)
+    }))
+}
+
+pub fn gated_norm_linear_residual_backward(args: &mut Args) -> Outcome<Command> {
+    let work = gated_norm_linear_residual::Backward {
+        u: args.mat("u")?,
+        o: args.mat("o")?,
+        norm: args.choice("norm", &NORMS)?,
+        dropout: args.dropout()?,
+        w: args.mat("w")?,
+        stats: args.mat("stats")?,
+        dy: args.mat("dy")?,
+        du: args.grad("du")?,
+        d_o: args.grad("dO")?,
+        dw: args.grad("dw")?,
+        db: args.grad_opt("db")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(gated_norm_linear_residual::backward(site.cx, work)?)
+    }))
+}
+
+pub fn swiglu_linear_residual_forward(args: &mut Args) -> Outcome<Command> {
+    let work = swiglu_linear_residual::Forward {
+        h: args.mat("h")?,
+        w: args.mat("w")?,
+        x: args.mat("x")?,
+        y: args.mat_mut("y")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(swiglu_linear_residual::forward(site.cx, work)?)
+    }))
+}
+
+pub fn swiglu_linear_residual_backward(args: &mut Args) -> Outcome<Command> {
+    let work = swiglu_linear_residual::Backward {
+        h: args.mat("h")?,
+        w: args.mat("w")?,
+        dy: args.mat("dy")?,
+        dh: args.grad("dh")?,
+        dw: args.grad("dw")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(swiglu_linear_residual::backward(site.cx, work)?)
+    }))
+}
+
+pub fn linear_residual_forward(args: &mut Args) -> Outcome<Command> {
+    let work = linear_residual::Forward {
+        x: args.mat("x")?,
+        drop_in: args.dropout()?,
+        w: args.mat("w")?,
+        bias: args.slice_opt("bias")?,
+        drop_out: args.dropout()?,
+        residual: args.mat("residual")?,
+        y: args.mat_mut("y")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(linear_residual::forward(site.cx, work)?)
+    }))
+}
+
+pub fn linear_residual_backward(args: &mut Args) -> Outcome<Command> {
+    let work = linear_residual::Backward {
+        x: args.mat("x")?,
+        drop_in: args.dropout()?,
+        w: args.mat("w")?,
+        drop_out: args.dropout()?,
+        dy: args.mat("dy")?,
+        dx: args.grad("dx")?,
+        dw: args.grad("dw")?,
+        db: args.grad_opt("db")?,
+    };
+    Ok(Command::work(args.op, move |site| {
+        Ok(linear_residual::backward(site.cx, work)?)
+    }))
+}
