@@ -45,7 +45,11 @@ function requireLength(maxLength: number): void {
 }
 
 /** Windows over the training events; users with fewer than two have no pair and no window. */
-export function trainingWindows(source: SequenceSource, maxLength: number, policy: WindowPolicy): Windows {
+export function trainingWindows(
+  source: Pick<SequenceSource, 'users' | 'split'>,
+  maxLength: number,
+  policy: WindowPolicy,
+): Windows {
   requireLength(maxLength);
   const list = new WindowList();
   for (let user = 0; user < source.users; user++) {
