@@ -13,6 +13,8 @@ pub mod rng;
 pub mod shape;
 pub mod rows;
 pub mod simd;
+#[cfg(test)]
+mod testing;
 
 pub mod attention;
 pub mod embedding;

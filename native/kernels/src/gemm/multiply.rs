@@ -70,7 +70,7 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
     }
     let panels = n.div_ceil(NR);
     let depth = even_part(k, DEPTH, 8);
-    let slices = if k == 0 { 1 } else { k.div_ceil(depth) };
+    let slices = k.div_ceil(depth).max(1);
 
     let mut packed = cx.scratch::<f32>(panels * NR * k);
     let weights = crate::mat::Disjoint::new(&mut packed);

@@ -104,7 +104,7 @@ pub fn outer<A: Source, B: Source>(cx: &Ctx, tokens: usize, left: &A, right: &B,
     let wide = even_part(panels, PANELS, 1);
     let (down, across) = (slivers.div_ceil(tall), panels.div_ceil(wide));
 
-    for from in (0..tokens.max(1)).step_by(slice.max(1)) {
+    for from in (0..tokens.max(1)).step_by(slice) {
         let rows = slice.min(tokens - from);
         {
             let a = MatMut::new(&mut a, slivers, sliver_stride);

@@ -136,8 +136,8 @@ pub unsafe fn copy_line<V: Simd>(from: *const f32, cols: usize, to: *mut f32) {
     }
 }
 
-/// `total` in the fewest parts of at most `most`, as even as multiples of `unit` allow: the size of a part.
+/// `total` in the fewest parts of at most `most`, as even as multiples of `unit` allow: the size of a part, never 0.
 pub fn even_part(total: usize, most: usize, unit: usize) -> usize {
     let parts = total.div_ceil(most).max(1);
-    total.div_ceil(parts).next_multiple_of(unit)
+    total.div_ceil(parts).next_multiple_of(unit).max(unit)
 }
