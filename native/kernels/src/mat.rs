@@ -43,6 +43,16 @@ impl<T: Copy> Mat<T> {
         }
     }
 
+    /// Rows `[from, from + rows)` of this view.
+    pub fn row_range(self, from: usize, rows: usize) -> Self {
+        assert!(from + rows <= self.rows, "rows {from}..{} of {}", from + rows, self.rows);
+        Mat {
+            ptr: self.ptr.wrapping_add(from * self.stride),
+            rows,
+            ..self
+        }
+    }
+
     /// Columns `[from, from + cols)` of this view.
     pub fn columns(self, from: usize, cols: usize) -> Self {
         assert!(

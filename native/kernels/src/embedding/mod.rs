@@ -1,1 +1,13 @@
-//! (module under construction)
+//! Embedding tables: reading rows, drawing negatives, and the deduplicating update that never stores a gradient row.
+
+mod draw_negatives;
+pub mod embedding_gather;
+mod embedding_update;
+pub mod naive;
+mod sort;
+
+pub use draw_negatives::{Alias, Sampler, alias_table, draw_negatives};
+pub use embedding_update::{Contribution, EmbeddingUpdate, Update, embedding_update};
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,55 @@
-//! (module under construction)
+//! Losses over an item table. Each computes the loss, the gradient of the user vectors and what the table's update
+//! needs in one call; nothing of size tokens x negatives x width or tokens x items is ever stored.
+
+mod full_softmax;
+pub mod naive;
+mod norm;
+mod sampled;
+mod token;
+
+pub use full_softmax::{FullSoftmax, full_softmax};
+pub use sampled::{Sampled, bce, gbce, sampled_softmax};
+
+use crate::fault::{FaultKind, Outcome, fault};
+
+/// How `logit = uhat . ehat / temperature` is formed from a user vector and an item row.
+#[derive(Clone, Copy, Debug)]
+pub struct Logit {
+    pub temperature: f32,
+    /// Divide the user vector by `max(|u|, eps)`.
+    pub normalize_user: bool,
+    /// Divide the item row by `max(|e|, eps)`.
+    pub normalize_item: bool,
+    pub eps: f32,
+}
+
+impl Logit {
+    fn check(&self, op: &'static str) -> Outcome {
+        check_positive(op, "temperature", self.temperature)?;
+        check_positive(op, "eps", self.eps)
+    }
+}
+
+fn check_positive(op: &'static str, input: &'static str, x: f32) -> Outcome {
+    if x > 0.0 && x.is_finite() {
+        return Ok(());
+    }
+    Err(fault(
+        FaultKind::Argument,
+        op,
+        input,
+        "a positive finite number",
+        format!("{x}"),
+    ))
+}
+
+fn check_shape(op: &'static str, input: &'static str, expected: (usize, usize), got: (usize, usize)) -> Outcome {
+    if expected == got {
+        return Ok(());
+    }
+    let text = |(rows, cols)| format!("[{rows}, {cols}]");
+    Err(fault(FaultKind::Shape, op, input, text(expected), text(got)))
+}
+
+#[cfg(test)]
+mod tests;

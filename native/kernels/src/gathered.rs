@@ -1,0 +1,152 @@
+//! Arithmetic on rows that lie anywhere in memory: dot products with eight of them at a time, weighted sums of many.
+//! The inner loops of sampled losses and of embedding updates.
+
+use crate::rows::{Element, load_vector};
+use crate::simd::{LANES, Simd};
+
+/// Vectors held in registers while summing: eight chains hide the latency of the FMA.
+const CHUNK: usize = 8;
+
+/// Lane `i` is `u . rows[i]`. `u` holds `cols` numbers rounded up to whole vectors.
+///
+/// # Safety
+/// The rows hold `cols` numbers; target features as for [`Simd`].
+#[inline(always)]
+pub(crate) unsafe fn dots<V: Simd, E: Element>(u: *const f32, rows: [*const E; LANES], cols: usize) -> V {
+    unsafe {
+        let mut sums = [V::zero(); LANES];
+        for k in 0..cols / LANES {
+            let x = V::load(u.add(k * LANES));
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                *sum = E::load::<V>(row.add(k * LANES)).fma(x, *sum);
+            }
+        }
+        if cols % LANES > 0 {
+            let k = cols / LANES;
+            let x = V::load(u.add(k * LANES));
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                *sum = load_vector::<V, E>(row, k, cols).fma(x, *sum);
+            }
+        }
+        V::sums(sums)
+    }
+}
+
+/// Lane `i` is `rows[i] . rows[i]`.
+///
+/// # Safety
+/// As [`dots`].
+#[inline(always)]
+pub(crate) unsafe fn square_norms<V: Simd, E: Element>(rows: [*const E; LANES], cols: usize) -> V {
+    unsafe {
+        let mut sums = [V::zero(); LANES];
+        for k in 0..cols.div_ceil(LANES) {
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                let x = load_vector::<V, E>(row, k, cols);
+                *sum = x.fma(x, *sum);
+            }
+        }
+        V::sums(sums)
+    }
+}
+
+/// `a . b` for two buffers of `cols` numbers rounded up to whole vectors, zero beyond.
+///
+/// # Safety
+/// As [`dots`].
+#[inline(always)]
+pub(crate) unsafe fn dot<V: Simd>(a: *const f32, b: *const f32, cols: usize) -> f32 {
+    unsafe {
+        let mut sum = V::zero();
+        for k in 0..cols.div_ceil(LANES) {
+            sum = V::load(a.add(k * LANES)).fma(V::load(b.add(k * LANES)), sum);
+        }
+        sum.sum()
+    }
+}
+
+/// Which rows to add up, with which weights.
+pub(crate) trait Terms<E> {
+    fn count(&self) -> usize;
+    /// Start of row `j` and its weight.
+    ///
+    /// # Safety
+    /// `j < count()`.
+    unsafe fn term(&self, j: usize) -> (*const E, f32);
+    /// Where term `j` will be read, for prefetching; past the end is fine.
+    ///
+    /// # Safety
+    /// As [`Terms::term`].
+    #[inline(always)]
+    unsafe fn upcoming(&self, _j: usize) -> Option<*const E> {
+        None
+    }
+}
+
+/// `out += sum_j weight_j * row_j`, in the order of j. `out` holds `cols` numbers rounded up to whole vectors.
+///
+/// # Safety
+/// As [`dots`].
+#[inline(always)]
+pub(crate) unsafe fn add_weighted<V: Simd, E: Element>(terms: &impl Terms<E>, cols: usize, out: *mut f32) {
+    unsafe {
+        let full = cols / LANES;
+        let mut k = 0;
+        while k + CHUNK <= full {
+            add_chunk::<V, E, CHUNK>(terms, k * LANES, out);
+            k += CHUNK;
+        }
+        match full - k {
+            7 => add_chunk::<V, E, 7>(terms, k * LANES, out),
+            6 => add_chunk::<V, E, 6>(terms, k * LANES, out),
+            5 => add_chunk::<V, E, 5>(terms, k * LANES, out),
+            4 => add_chunk::<V, E, 4>(terms, k * LANES, out),
+            3 => add_chunk::<V, E, 3>(terms, k * LANES, out),
+            2 => add_chunk::<V, E, 2>(terms, k * LANES, out),
+            1 => add_chunk::<V, E, 1>(terms, k * LANES, out),
+            _ => {}
+        }
+        let rest = cols % LANES;
+        if rest > 0 {
+            let at = full * LANES;
+            let mut sum = V::load(out.add(at));
+            for j in 0..terms.count() {
+                let (row, weight) = terms.term(j);
+                sum = E::load_part::<V>(row.add(at), rest).fma(V::splat(weight), sum);
+            }
+            sum.store(out.add(at));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn add_chunk<V: Simd, E: Element, const N: usize>(terms: &impl Terms<E>, at: usize, out: *mut f32) {
+    unsafe {
+        let mut sums: [V; N] = std::array::from_fn(|v| V::load(out.add(at + v * LANES)));
+        for j in 0..terms.count() {
+            if let Some(row) = terms.upcoming(j) {
+                prefetch_span::<V, E>(row.wrapping_add(at), N * LANES);
+            }
+            let (row, weight) = terms.term(j);
+            let weight = V::splat(weight);
+            for (v, sum) in sums.iter_mut().enumerate() {
+                *sum = E::load::<V>(row.add(at + v * LANES)).fma(weight, *sum);
+            }
+        }
+        for (v, sum) in sums.into_iter().enumerate() {
+            sum.store(out.add(at + v * LANES));
+        }
+    }
+}
+
+/// Asks for the cache lines of `len` numbers from `p` on; `p` need not be valid.
+///
+/// # Safety
+/// Target features as for [`Simd`].
+#[inline(always)]
+pub(crate) unsafe fn prefetch_span<V: Simd, E: Element>(p: *const E, len: usize) {
+    let lines = (len * size_of::<E>()).div_ceil(64);
+    for line in 0..lines {
+        unsafe { V::prefetch(p.cast::<f32>().wrapping_add(16 * line)) };
+    }
+}

@@ -1,0 +1,163 @@
+//! Sampled softmax, BCE and gBCE: a positive and R sampled negatives for every token.
+//!
+//! T tokens, D width, R negatives a token, V items; N = trained tokens (or `mean_over`).
+//!
+//!   sampled softmax  -l+ + log(e^l+ + sum_r e^l_r)              with l -= logq[item] for positive and negatives alike
+//!   BCE              (softplus(-l+) + sum_r softplus(l_r)) / (R + 1)
+//!   gBCE             (beta softplus(-l+) + sum_r softplus(l_r)) / (R + 1)      Petrov & Macdonald, gSASRec (RecSys'23):
+//!                    beta = alpha (t (1 - 1/alpha) + 1/alpha), alpha = R / (V - 1); t = 0 is BCE
+//!
+//! A negative that equals its token's positive, or is -1, is masked: it adds nothing and its coefficient is 0.
+//! The table's gradient is never formed here: `coef` and `uhat` are its factors, see `embedding_update`.
+
+use super::Logit;
+use super::token::{Objective, Scorer, Stage, score_tokens};
+use crate::ctx::Ctx;
+use crate::fault::{FaultKind, Outcome, check_ids, fault};
+use crate::mat::{Disjoint, Grad, Mat, MatMut};
+use crate::rows::Rows;
+
+/// Tokens of one task.
+const TILE: usize = 32;
+
+/// Inputs and outputs of the three losses.
+pub struct Sampled<'a> {
+    pub u: Mat,               // [T, D]
+    pub table: Rows,          // [V, D]
+    pub positives: &'a [i32], // [T], -1: this token is not trained
+    pub negatives: Mat<i32>,  // [T, R], -1: no negative here
+    pub logit: Logit,
+    /// Divisor of the summed loss; `None` is the number of trained tokens.
+    pub mean_over: Option<f32>,
+    /// Overwritten with the mean loss.
+    pub loss: &'a mut f32,
+    pub du: Grad, // [T, D]
+    /// Overwritten with d loss / d (uhat . ehat), the positive's first; 0 where masked or not trained.
+    pub coef: MatMut, // [T, 1 + R]
+    /// Overwritten with the (normalised) user vectors.
+    pub uhat: MatMut, // [T, D]
+}
+
+/// `logq[V]`: log of each item's sampling probability, subtracted from the logits.
+pub fn sampled_softmax(cx: &Ctx, args: Sampled, logq: Option<&[f32]>) -> Outcome {
+    let op = "sampled_softmax";
+    if let Some(logq) = logq.filter(|logq| logq.len() != args.table.rows()) {
+        let expected = format!("{} entries, one an item", args.table.rows());
+        return Err(fault(FaultKind::Shape, op, "logq", expected, format!("{}", logq.len())));
+    }
+    run(cx, op, args, Objective::Softmax { logq })
+}
+
+pub fn bce(cx: &Ctx, args: Sampled) -> Outcome {
+    run(cx, "bce", args, Objective::Bce { beta: 1.0 })
+}
+
+/// `t` in [0, 1] is the paper's calibration: 0 is plain BCE, 1 undoes the over-confidence of sampling entirely.
+pub fn gbce(cx: &Ctx, args: Sampled, t: f32) -> Outcome {
+    if !(0.0..=1.0).contains(&t) {
+        return Err(fault(
+            FaultKind::Argument,
+            "gbce",
+            "t",
+            "a number in 0..=1",
+            format!("{t}"),
+        ));
+    }
+    let beta = gbce_beta(args.negatives.cols, args.table.rows(), f64::from(t)) as f32;
+    run(cx, "gbce", args, Objective::Bce { beta })
+}
+
+/// Exponent of the positive's probability; 1 without negatives or with a single item.
+pub(super) fn gbce_beta(negatives: usize, items: usize, t: f64) -> f64 {
+    if negatives == 0 || items < 2 {
+        return 1.0;
+    }
+    let alpha = negatives as f64 / (items - 1) as f64;
+    alpha * (t * (1.0 - 1.0 / alpha) + 1.0 / alpha)
+}
+
+fn run(cx: &Ctx, op: &'static str, args: Sampled, objective: Objective) -> Outcome {
+    check(op, &args)?;
+    let tokens = args.u.rows;
+    let trained = args.positives.iter().filter(|&&id| id >= 0).count();
+    let divisor = args.mean_over.unwrap_or(trained.max(1) as f32);
+    let stage = Stage::new(cx, args.table, args.logit, trained * (1 + args.negatives.cols));
+    let scorer = Scorer {
+        u: args.u,
+        positives: args.positives,
+        negatives: args.negatives,
+        logit: args.logit,
+        objective,
+        divisor,
+        du: args.du,
+        coef: args.coef,
+        uhat: args.uhat,
+    };
+    let mut losses = cx.scratch::<f64>(tokens);
+    let mut buffers = cx.per_worker::<f32>(scorer.buffer_len());
+    let mut drawn = cx.per_worker::<i32>(scorer.drawn_len());
+    {
+        let (losses, buffers, drawn) = (Disjoint::new(&mut losses), buffers.slots(), drawn.slots());
+        cx.pool.run(tokens.div_ceil(TILE), |task, worker| {
+            let from = task * TILE;
+            let count = TILE.min(tokens - from);
+            // SAFETY: tasks own disjoint tokens; a worker's slots are its own while it runs a task.
+            unsafe {
+                let losses = losses.range(from, count);
+                score_tokens(
+                    cx.isa,
+                    &stage,
+                    &scorer,
+                    from,
+                    losses,
+                    buffers.of(worker),
+                    drawn.of(worker),
+                );
+            }
+        });
+    }
+    let sum: f64 = losses.iter().sum();
+    *args.loss = (sum / f64::from(divisor)) as f32;
+    if !args.loss.is_finite() {
+        let token = losses.iter().position(|loss| !loss.is_finite());
+        let got = token.map_or(format!("{sum}"), |t| format!("{} at token {t}", losses[t]));
+        return Err(fault(
+            FaultKind::NotFinite,
+            op,
+            "u or table",
+            "finite logits and loss",
+            got,
+        ));
+    }
+    Ok(())
+}
+
+fn check(op: &'static str, args: &Sampled) -> Outcome {
+    let (tokens, width, draws) = (args.u.rows, args.u.cols, args.negatives.cols);
+    let shape = |input, expected, got| super::check_shape(op, input, expected, got);
+    shape(
+        "table",
+        (args.table.rows(), width),
+        (args.table.rows(), args.table.cols()),
+    )?;
+    shape("positives", (tokens, 1), (args.positives.len(), 1))?;
+    shape("negatives", (tokens, draws), (args.negatives.rows, draws))?;
+    shape("du", (tokens, width), (args.du.to.rows, args.du.to.cols))?;
+    shape("coef", (tokens, 1 + draws), (args.coef.rows, args.coef.cols))?;
+    shape("uhat", (tokens, width), (args.uhat.rows, args.uhat.cols))?;
+    args.logit.check(op)?;
+    args.mean_over
+        .map_or(Ok(()), |n| super::check_positive(op, "mean_over", n))?;
+    check_ids(op, "positives", args.positives, args.table.rows(), true)?;
+    for t in 0..tokens {
+        // SAFETY: `t` is a row of the view.
+        check_ids(
+            op,
+            "negatives",
+            unsafe { args.negatives.row(t) },
+            args.table.rows(),
+            true,
+        )?;
+    }
+    Ok(())
+}

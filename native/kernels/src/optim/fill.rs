@@ -1,0 +1,89 @@
+//! Initial values. Element `i` is a pure function of the key and `i`, so a table can be filled in any number of pieces.
+
+use super::TILE;
+use crate::ctx::Ctx;
+use crate::fault::{FaultKind, Outcome, fault};
+use crate::mat::Disjoint;
+use crate::rng::{Key, philox_raw, uniform, word};
+
+pub fn fill_constant(cx: &Ctx, value: f32, to: &mut [f32]) -> Outcome {
+    fill(cx, to, |_| value);
+    Ok(())
+}
+
+/// Uniform in [low, high).
+pub fn fill_uniform(cx: &Ctx, key: Key, low: f32, high: f32, to: &mut [f32]) -> Outcome {
+    ordered("fill_uniform", low, high)?;
+    fill(cx, to, |i| low + (high - low) * uniform(word(key, i)));
+    Ok(())
+}
+
+pub fn fill_normal(cx: &Ctx, key: Key, mean: f32, std: f32, to: &mut [f32]) -> Outcome {
+    fill(cx, to, |i| mean + std * normal(key, i, 0));
+    Ok(())
+}
+
+/// A normal distribution cut to [low, high] (absolute bounds, as PyTorch's `trunc_normal_`), by redrawing.
+pub struct TruncNormal {
+    pub mean: f32,
+    pub std: f32,
+    pub low: f32,
+    pub high: f32,
+}
+
+/// The bounds must leave a tenth of a standard deviation on both sides of the mean, so that redrawing ends soon.
+pub fn fill_trunc_normal(cx: &Ctx, key: Key, shape: TruncNormal, to: &mut [f32]) -> Outcome {
+    let TruncNormal { mean, std, low, high } = shape;
+    let op = "fill_trunc_normal";
+    ordered(op, low, high)?;
+    if !(mean - low >= 0.1 * std && high - mean >= 0.1 * std) {
+        let expected = format!("at least 0.1 std around the mean {mean} (std {std})");
+        return Err(fault(
+            FaultKind::Argument,
+            op,
+            "low, high",
+            expected,
+            format!("{low}..{high}"),
+        ));
+    }
+    fill(cx, to, |i| {
+        (0..u32::MAX)
+            .map(|attempt| mean + std * normal(key, i, attempt))
+            .find(|x| (low..=high).contains(x))
+            .unwrap_or(mean)
+    });
+    Ok(())
+}
+
+fn ordered(op: &'static str, low: f32, high: f32) -> Outcome {
+    if low <= high && (high - low).is_finite() {
+        return Ok(());
+    }
+    Err(fault(
+        FaultKind::Argument,
+        op,
+        "low, high",
+        "finite bounds in ascending order",
+        format!("{low}..{high}"),
+    ))
+}
+
+/// Standard normal number `i` of the stream, redrawn for each `attempt` (Box-Muller).
+fn normal(key: Key, i: u64, attempt: u32) -> f32 {
+    let words = philox_raw([i as u32, (i >> 32) as u32, attempt, 1], [key.0, key.1]);
+    let radius = (-2.0 * (1.0 - uniform(words[0])).ln()).sqrt();
+    radius * (std::f32::consts::TAU * uniform(words[1])).cos()
+}
+
+fn fill(cx: &Ctx, to: &mut [f32], value: impl Fn(u64) -> f32 + Sync) {
+    let len = to.len();
+    let to = Disjoint::new(to);
+    cx.pool.run(len.div_ceil(TILE), |task, _| {
+        let from = task * TILE;
+        // SAFETY: tasks own disjoint ranges.
+        let tile = unsafe { to.range(from, TILE.min(len - from)) };
+        for (i, x) in tile.iter_mut().enumerate() {
+            *x = value((from + i) as u64);
+        }
+    });
+}
