@@ -52,7 +52,7 @@ export function loadAddon(path: string = BINARY): Addon {
   const remedy = 'Build it for this machine with: npm run build:native';
   if (!existsSync(path)) throw new UserError('native-missing', `The native core is missing: ${tried}.`, remedy);
   try {
-    const addon = createRequire(import.meta.url)(path) as Addon;
+    const addon: Addon = createRequire(import.meta.url)(path);
     if (path === BINARY) loaded = addon;
     return addon;
   } catch (cause) {

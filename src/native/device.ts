@@ -22,7 +22,9 @@ export interface UploadOptions {
 }
 
 /** A point that a stream's enqueued commands have reached. */
-export type StreamEvent = number & { readonly brand: 'StreamEvent' };
+export interface StreamEvent {
+  readonly mark: number;
+}
 
 export class Device implements TensorHome {
   readonly #runtime: Runtime;
@@ -49,9 +51,10 @@ export class Device implements TensorHome {
   }
 
   /** A new tensor; its contents are unspecified. */
-  tensor<D extends Dtype = 'f32'>(shape: Shape, dtype?: D): Tensor<D> {
-    const kind = dtype ?? ('f32' as D);
-    return new Tensor(this, accept(this.#runtime.alloc(DTYPES.indexOf(kind), shape[0], shape[1])), kind, shape);
+  tensor(shape: Shape): Tensor<'f32'>;
+  tensor<D extends Dtype>(shape: Shape, dtype: D): Tensor<D>;
+  tensor(shape: Shape, dtype: Dtype = 'f32'): Tensor {
+    return new Tensor(this, accept(this.#runtime.alloc(DTYPES.indexOf(dtype), shape[0], shape[1])), dtype, shape);
   }
 
   /** A tensor with these contents, one row unless a shape is given. The data is copied before this returns. */
@@ -95,12 +98,12 @@ export class Device implements TensorHome {
 
   /** The point that a stream's enqueued commands have reached. */
   record(stream: StreamName): StreamEvent {
-    return accept(this.#runtime.record(streamIndex(stream))) as StreamEvent;
+    return { mark: accept(this.#runtime.record(streamIndex(stream))) };
   }
 
   /** Makes a stream wait for an event of another one. A stream that waits for a failed one fails too. */
   wait(stream: StreamName, event: StreamEvent): void {
-    check(this.#runtime.wait(streamIndex(stream), event));
+    check(this.#runtime.wait(streamIndex(stream), event.mark));
   }
 
   stats(): Stats {

@@ -23,8 +23,14 @@ export function dtypeOf(data: UploadArray): Dtype {
   return 'i64';
 }
 
+const VIEWS: { readonly [D in Dtype]: (bytes: ArrayBuffer) => ElementArrays[D] } = {
+  f32: bytes => new Float32Array(bytes),
+  f16: bytes => new Uint16Array(bytes),
+  i32: bytes => new Int32Array(bytes),
+  i64: bytes => new BigInt64Array(bytes),
+};
+
 /** A typed array over the bytes of a tensor. */
 export function elements<D extends Dtype>(dtype: D, bytes: ArrayBuffer): ElementArrays[D] {
-  const view = { f32: Float32Array, f16: Uint16Array, i32: Int32Array, i64: BigInt64Array }[dtype];
-  return new view(bytes) as ElementArrays[D];
+  return VIEWS[dtype](bytes);
 }

@@ -1,0 +1,78 @@
+// The gradient of one activation while backward runs. Column ranges of it are written by different ops ([U|V|Q|K]), so it
+// knows which columns hold something: the first write overwrites, later ones add, gaps are zeroed when somebody needs all.
+
+import type { GradTarget } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import type { Tensor } from '../tensor/tensor.js';
+
+type Range = readonly [from: number, to: number];
+
+export class GradBuffer {
+  readonly tensor: Tensor<'f32'>;
+  readonly #device: Device;
+  /** Written columns: ascending, apart. */
+  #written: Range[];
+
+  private constructor(device: Device, tensor: Tensor<'f32'>, written: Range[]) {
+    this.#device = device;
+    this.tensor = tensor;
+    this.#written = written;
+  }
+
+  static empty(device: Device, like: Tensor): GradBuffer {
+    return new GradBuffer(device, device.tensor(like.shape), []);
+  }
+
+  /** Takes over a gradient that is already there. */
+  static holding(device: Device, tensor: Tensor<'f32'>): GradBuffer {
+    return new GradBuffer(device, tensor, [[0, tensor.cols]]);
+  }
+
+  /** Where to put the gradient of columns [from, from + cols). */
+  target(from: number, cols: number): GradTarget {
+    const to = from + cols;
+    const gaps = this.#gaps(from, to);
+    const fresh = gaps.length === 1 && gaps[0]![0] === from && gaps[0]![1] === to;
+    if (!fresh) this.#zero(gaps);
+    if (gaps.length > 0) this.#written = merged([...this.#written, [from, to]]);
+    const whole = from === 0 && cols === this.tensor.cols;
+    return { to: whole ? this.tensor : this.tensor.columns(from, cols), accumulate: !fresh };
+  }
+
+  /** The whole gradient; columns that nobody wrote are zero. */
+  complete(): Tensor<'f32'> {
+    this.#zero(this.#gaps(0, this.tensor.cols));
+    this.#written = [[0, this.tensor.cols]];
+    return this.tensor;
+  }
+
+  #gaps(from: number, to: number): Range[] {
+    const gaps: Range[] = [];
+    let at = from;
+    for (const [start, end] of this.#written) {
+      if (end <= at || start >= to) continue;
+      if (start > at) gaps.push([at, start]);
+      at = end;
+    }
+    if (at < to) gaps.push([at, to]);
+    return gaps;
+  }
+
+  #zero(gaps: Range[]): void {
+    for (const [from, to] of gaps) {
+      const columns = this.tensor.columns(from, to - from);
+      this.#device.call('fill_constant').number(0).tensor(columns).submit();
+      columns.dispose();
+    }
+  }
+}
+
+function merged(ranges: Range[]): Range[] {
+  const result: [number, number][] = [];
+  for (const [from, to] of ranges.sort((a, b) => a[0] - b[0])) {
+    const last = result.at(-1);
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else result.push([from, to]);
+  }
+  return result;
+}

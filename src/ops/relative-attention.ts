@@ -1,0 +1,105 @@
+// What hstuAttention and fuxiAttention share: inputs, the relative bias, shape rules and the way into the addon.
+//
+// T tokens, B sequences, h heads, a query/key width of a head, v value width of a head, n the model's constant N.
+
+import type { Call } from '../native/call.js';
+import type { Tensor } from '../tensor/tensor.js';
+import { TurboError } from '../tensor/turbo-error.js';
+import type { Parameter } from './parameter.js';
+import { expectShape, expectSize } from './shape-rule.js';
+import type { Tape } from './tape.js';
+
+export const TIME_BUCKETS = 129;
+
+export interface Qkv {
+  q: Tensor<'f32'>; // [T, h*a]
+  k: Tensor<'f32'>; // [T, h*a]
+  v: Tensor<'f32'>; // [T, h*v]
+}
+
+/** Where the sequences of a jagged batch begin, and when things happened. */
+export interface JaggedTokens {
+  offsets: Tensor<'i32'>; // [B + 1]
+  /** When each event happened. */
+  times?: Tensor<'i64'>; // [T]
+  /** When the next one happens: the moment that the query is about. */
+  queryTimes?: Tensor<'i64'>; // [T]
+}
+
+export interface RelativeOptions {
+  heads: number;
+  /** Divides the attention weights and sizes posW; no sequence may be longer. */
+  n: number;
+  posW?: Parameter; // [1, 2n-1]
+  /** Used when the batch has times. */
+  tsW?: Parameter; // [1, 129]
+}
+
+export interface RelativeAttention {
+  op: 'hstu_attention' | 'fuxi_attention';
+  /** Output width in value widths. */
+  channels: number;
+  qkv: Qkv;
+  tokens: JaggedTokens;
+  options: RelativeOptions;
+}
+
+export function relativeAttention(tape: Tape, attention: RelativeAttention): Tensor<'f32'> {
+  const { op, qkv, tokens, options } = attention;
+  const { posW, n } = options;
+  const tsW = tokens.times ? options.tsW : undefined;
+  checkShapes(attention);
+  const { device } = tape;
+  const inputs = (call: Call): Call =>
+    call
+      .tensor(qkv.q)
+      .tensor(qkv.k)
+      .tensor(qkv.v)
+      .number(options.heads)
+      .tensor(tokens.offsets)
+      .number(n)
+      .tensor(posW?.value)
+      .tensor(tsW?.value)
+      .tensor(tsW && tokens.times)
+      .tensor(tsW && tokens.queryTimes);
+  const o = tape.output(qkv.v.rows, attention.channels * qkv.v.cols);
+  inputs(device.call(`${op}_forward`))
+    .tensor(o)
+    .submit();
+  tape.record({
+    outputs: [o],
+    backward() {
+      const dO = tape.grad(o);
+      const [dq, dk, dv] = [tape.someTarget(qkv.q), tape.someTarget(qkv.k), tape.someTarget(qkv.v)];
+      const dposW = posW?.gradTarget();
+      const dtsW = tsW?.gradTarget();
+      inputs(device.call(`${op}_backward`))
+        .tensor(dO)
+        .grad(dq)
+        .grad(dk)
+        .grad(dv)
+        .grad(dposW)
+        .grad(dtsW)
+        .submit();
+    },
+  });
+  return o;
+}
+
+function checkShapes({ op, qkv: { q, k, v }, tokens, options }: RelativeAttention): void {
+  expectShape(op, 'k', k, q.rows, q.cols);
+  expectShape(op, 'v', v, q.rows, v.cols);
+  if (options.posW) expectSize(op, 'posW', options.posW.value, 2 * options.n - 1);
+  if (options.tsW) expectSize(op, 'tsW', options.tsW.value, TIME_BUCKETS);
+  if (tokens.times) expectSize(op, 'times', tokens.times, q.rows);
+  if (tokens.queryTimes) expectSize(op, 'queryTimes', tokens.queryTimes, q.rows);
+  if ((tokens.times === undefined) !== (tokens.queryTimes === undefined)) {
+    throw new TurboError({
+      kind: 'argument',
+      op,
+      input: 'queryTimes',
+      expected: 'times and queryTimes together',
+      got: 'one of them',
+    });
+  }
+}

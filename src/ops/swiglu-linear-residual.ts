@@ -1,0 +1,32 @@
+// y[T, D] = (silu(h1) * h3) W[m, D] + x[T, D] with h[T, 2m] = [h1 | h3]: the second half of a SwiGLU feed-forward.
+//
+// T tokens, m inner width, D output width.
+
+import type { Tensor } from '../tensor/tensor.js';
+import type { Parameter } from './parameter.js';
+import { expectShape } from './shape-rule.js';
+import type { Tape } from './tape.js';
+
+export function swigluLinearResidual(
+  tape: Tape,
+  { h, x }: { h: Tensor<'f32'>; x: Tensor<'f32'> },
+  w: Parameter,
+): Tensor<'f32'> {
+  const { device } = tape;
+  const [inner, width] = w.value.shape;
+  expectShape('swiglu_linear_residual', 'h', h, h.rows, 2 * inner);
+  expectShape('swiglu_linear_residual', 'x', x, h.rows, width);
+  const y = tape.output(h.rows, width);
+  device.call('swiglu_linear_residual_forward').tensor(h).tensor(w.value).tensor(x).tensor(y).submit();
+  tape.record({
+    outputs: [y],
+    backward() {
+      const dy = tape.grad(y);
+      const dh = tape.someTarget(h);
+      const dw = w.gradTarget();
+      device.call('swiglu_linear_residual_backward').tensor(h).tensor(w.value).tensor(dy).grad(dh).grad(dw).submit();
+      tape.passGrad(y, x);
+    },
+  });
+  return y;
+}

@@ -1,0 +1,207 @@
+// Reverse-mode differentiation over ops. An op runs its forward at once and, while training, leaves a node: how to pass
+// gradients from its outputs to its inputs. `backward` visits the nodes in reverse and gives memory back as it goes: what
+// a node made is not needed once its own backward has been enqueued.
+//
+// The tape decides nothing about models: it is what the functions of this folder share. A new op needs a node, no more.
+
+import type { Dropout, GradTarget, RandomKey } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import type { Shape, Tensor } from '../tensor/tensor.js';
+import { TurboError } from '../tensor/turbo-error.js';
+import { GradBuffer } from './grad-buffer.js';
+
+export interface TapeOptions {
+  /** Record for backward, and drop out. Without it intermediates are freed by `scope`. */
+  training: boolean;
+  /** Random numbers are a pure function of seed, step and the op's place in the step. */
+  seed?: number;
+  step?: number;
+}
+
+export interface Node {
+  /** What the op made for its consumers. */
+  readonly outputs: readonly Tensor<'f32'>[];
+  /** What it kept for its own backward. */
+  readonly saved?: readonly Tensor[];
+  /** Passes gradients on: reads `grad(output)`, writes `gradTarget(input)`. Skipped when no output has a gradient. */
+  backward(): void;
+}
+
+export class Tape {
+  readonly device: Device;
+  readonly training: boolean;
+  readonly #seed: number;
+  readonly #step: number;
+  #purpose = 0;
+  #nodes: Node[] = [];
+  readonly #grads = new Map<Tensor, GradBuffer>();
+  /** Activations through which gradients flow. */
+  readonly #tracked = new Set<Tensor>();
+  /** Owned tensors by scope, the tape's own results first. */
+  #scopes: Tensor[][] = [[]];
+  /** Gradients that nobody asked for, until the end of the node. */
+  #unwanted: Tensor[] = [];
+
+  constructor(device: Device, options: TapeOptions) {
+    this.device = device;
+    this.training = options.training;
+    this.#seed = options.seed ?? 0;
+    this.#step = options.step ?? 0;
+  }
+
+  // For ops
+
+  /** A new activation. Freed by backward, or by the scope when not training. */
+  output(rows: number, cols: number): Tensor<'f32'> {
+    const tensor = this.device.tensor([rows, cols]);
+    if (!this.training) this.#scopes.at(-1)!.push(tensor);
+    return tensor;
+  }
+
+  /** A tensor that lives until the tape is disposed, such as a loss. */
+  result(shape: Shape): Tensor<'f32'> {
+    const tensor = this.device.tensor(shape);
+    this.#scopes[0]!.push(tensor);
+    return tensor;
+  }
+
+  /** Leaves a node, or frees what it would have saved when not training. */
+  record(node: Node): void {
+    if (!this.training) {
+      for (const tensor of node.saved ?? []) tensor.dispose();
+      return;
+    }
+    this.#nodes.push(node);
+    for (const output of node.outputs) this.#tracked.add(output);
+  }
+
+  /** The gradient of an op's own output, complete. */
+  grad(output: Tensor<'f32'>): Tensor<'f32'> {
+    const buffer = this.#grads.get(output);
+    if (buffer) return buffer.complete();
+    // One of several outputs, and nobody used it.
+    const zero = GradBuffer.empty(this.device, output);
+    this.#grads.set(output, zero);
+    return zero.complete();
+  }
+
+  /** Where an input's gradient goes; nothing when none is wanted (data, not an activation). */
+  gradTarget(input: Tensor): GradTarget | undefined {
+    if (!this.#tracked.has(input.root)) return undefined;
+    let buffer = this.#grads.get(input.root);
+    if (!buffer) {
+      buffer = GradBuffer.empty(this.device, input.root);
+      this.#grads.set(input.root, buffer);
+    }
+    return buffer.target(input.from, input.cols);
+  }
+
+  /** As `gradTarget`, for kernels that must write somewhere. */
+  someTarget(input: Tensor): GradTarget {
+    const wanted = this.gradTarget(input);
+    if (wanted) return wanted;
+    const to = this.device.tensor(input.shape);
+    this.#unwanted.push(to);
+    return { to, accumulate: false };
+  }
+
+  /** A residual: the input's gradient is the output's. Moves the buffer when the input has none, adds otherwise. */
+  passGrad(output: Tensor<'f32'>, input: Tensor<'f32'>): void {
+    if (!this.#tracked.has(input.root)) return;
+    const passed = this.takeGrad(output);
+    if (input.root === input && !this.#grads.has(input)) {
+      this.#grads.set(input, GradBuffer.holding(this.device, passed));
+      return;
+    }
+    const target = this.someTarget(input);
+    if (!target.accumulate) this.device.call('fill_constant').number(0).tensor(target.to).submit();
+    this.device.call('add').number(1).tensor(passed).tensor(target.to).submit();
+    passed.dispose();
+  }
+
+  /** Takes an output's gradient out of the tape: the caller owns it. */
+  takeGrad(output: Tensor<'f32'>): Tensor<'f32'> {
+    const grad = this.grad(output);
+    this.#grads.delete(output);
+    return grad;
+  }
+
+  /** Dropout with random numbers of its own; nothing when not training. */
+  dropout(p: number): Dropout | undefined {
+    if (!(p >= 0 && p < 1)) {
+      const got = String(p);
+      throw new TurboError({ kind: 'argument', op: 'dropout', input: 'p', expected: 'a number in [0, 1)', got });
+    }
+    return this.training && p > 0 ? { p, key: this.random() } : undefined;
+  }
+
+  /** Names the next random op of the step. */
+  random(): RandomKey {
+    return { seed: this.#seed, step: this.#step, purpose: this.#purpose++ };
+  }
+
+  // For models and trainers
+
+  /** Gradients of an input that no op made, too; see `inputGrad`. */
+  watch(input: Tensor<'f32'>): void {
+    this.#tracked.add(input);
+  }
+
+  /** The gradient of a watched input after backward, absent when nothing used it. The caller owns it. */
+  inputGrad(input: Tensor<'f32'>): Tensor<'f32'> | undefined {
+    return this.#grads.has(input) ? this.takeGrad(input) : undefined;
+  }
+
+  /** Starts backward with a given gradient of an activation; the tape owns it from here. Losses need no seed. */
+  seedGrad(output: Tensor<'f32'>, grad: Tensor<'f32'>): void {
+    this.#grads.set(output, GradBuffer.holding(this.device, grad));
+  }
+
+  /** Runs `body` and frees what it made but does not return. While training, backward does that instead. */
+  scope<T extends Tensor>(body: () => T): T {
+    this.#scopes.push([]);
+    try {
+      const kept = body();
+      const made = this.#scopes.at(-1)!;
+      const at = made.indexOf(kept.root);
+      if (at >= 0) this.#scopes.at(-2)!.push(...made.splice(at, 1));
+      return kept;
+    } finally {
+      for (const tensor of this.#scopes.pop()!) tensor.dispose();
+    }
+  }
+
+  /** Enqueues the backward pass: parameters and tables have their gradients afterwards. */
+  backward(): void {
+    for (let node = this.#nodes.pop(); node; node = this.#nodes.pop()) {
+      if (node.outputs.some(output => this.#grads.has(output))) node.backward();
+      this.#forget(node);
+    }
+  }
+
+  /** Frees everything the tape still holds. */
+  dispose(): void {
+    for (let node = this.#nodes.pop(); node; node = this.#nodes.pop()) this.#forget(node);
+    for (const buffer of this.#grads.values()) buffer.tensor.dispose();
+    this.#grads.clear();
+    this.#tracked.clear();
+    for (const tensor of this.#scopes.flat()) tensor.dispose();
+    this.#scopes = [[]];
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  #forget(node: Node): void {
+    for (const output of node.outputs) {
+      this.#grads.get(output)?.tensor.dispose();
+      this.#grads.delete(output);
+      this.#tracked.delete(output);
+      output.dispose();
+    }
+    for (const tensor of node.saved ?? []) tensor.dispose();
+    for (const tensor of this.#unwanted) tensor.dispose();
+    this.#unwanted = [];
+  }
+}
