@@ -1,0 +1,70 @@
+// FuXi-alpha (Ye et al., 2025): three attention channels that share V (position, time, semantic), gated by U, then a
+// SwiGLU feed-forward.
+//
+//   [U|V|Q|K] = SiLU(RMSNorm(X) W)            O = per head [A_pos V | A_ts V | A_sem V]
+//   o = Dropout(U * RMSNorm(O)) W0 + b0 + X   X' = (SiLU(z W1) * (z W3)) W2 + o,  z = Dropout(RMSNorm(o))
+//
+// T tokens, D width, h heads, a = dqk, v = dv, L blocks, m inner width of the feed-forward, N as in hstu.ts.
+
+import type { ModelConfig } from '../config/schema.js';
+import { fuxiAttention } from '../ops/fuxi-attention.js';
+import { gatedNormLinearResidual } from '../ops/gated-norm-linear-residual.js';
+import { normLinear } from '../ops/norm-linear.js';
+import { TIME_BUCKETS } from '../ops/relative-attention.js';
+import { swigluLinearResidual } from '../ops/swiglu-linear-residual.js';
+import type { ForwardInput, ModelDefinition } from './definition.js';
+import {
+  countParameters,
+  matrix,
+  normal,
+  type ParameterSpec,
+  uniform,
+  vector,
+  xavierUniform,
+} from './parameter-spec.js';
+
+export function fuxi(config: ModelConfig, hasTime: boolean): ModelDefinition {
+  const { d, heads, blocks, dropout, maxLength } = config;
+  const ha = heads * config.dqk;
+  const hv = heads * config.dv;
+  const m = Math.round(config.feedForward * d);
+  const n = maxLength + config.outputSlots;
+
+  const block = (l: number): ParameterSpec[] => [
+    matrix(`blocks.${l}.uvqk`, [d, 4 * hv + 2 * ha], normal(0.02)),
+    vector(`blocks.${l}.pos_w`, 2 * n - 1, normal(0.02)),
+    ...(hasTime ? [vector(`blocks.${l}.ts_w`, TIME_BUCKETS, normal(0.02))] : []),
+    matrix(`blocks.${l}.out`, [3 * hv, d], xavierUniform(3 * hv, d)),
+    vector(`blocks.${l}.out_bias`, d, uniform(1 / Math.sqrt(3 * hv))),
+    matrix(`blocks.${l}.w13`, [d, 2 * m], xavierUniform(d, m)),
+    matrix(`blocks.${l}.w2`, [m, d], xavierUniform(m, d)),
+  ];
+  const parameters = Array.from({ length: blocks }, (_, l) => block(l)).flat();
+  const matrices = countParameters(parameters.filter(spec => spec.rows > 1));
+
+  return {
+    kind: 'fuxi',
+    d,
+    maxLength,
+    parameters,
+    forward({ tape, x, tokens, weights }: ForwardInput) {
+      for (let l = 0; l < blocks; l++) {
+        const weight = (name: string) => weights(`blocks.${l}.${name}`);
+        const before = x;
+        x = tape.scope(() => {
+          const y = normLinear(tape, before, weight('uvqk'), { norm: 'rms', act: 'silu' }); // [T, 4hv + 2ha]
+          const qkv = { v: y.columns(3 * hv, hv), q: y.columns(4 * hv, ha), k: y.columns(4 * hv + ha, ha) };
+          const bias = { posW: weight('pos_w'), ...(hasTime && { tsW: weight('ts_w') }) };
+          const o = fuxiAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, 3hv]
+          const gated = { u: y.columns(0, 3 * hv), o, x: before };
+          const out = { norm: 'rms', dropout, bias: weight('out_bias') } as const;
+          const attended = gatedNormLinearResidual(tape, gated, weight('out'), out); // [T, D]
+          const h = normLinear(tape, attended, weight('w13'), { norm: 'rms', dropout }); // [T, 2m]
+          return swigluLinearResidual(tape, { h, x: attended }, weight('w2')); // [T, D]
+        });
+      }
+      return x;
+    },
+    flops: length => 6 * matrices * length + 3 * blocks * (ha + 3 * hv) * length * (length + 1),
+  };
+}

@@ -1,0 +1,63 @@
+// HSTU (Zhai et al., "Actions speak louder than words", 2024): pointwise SiLU attention without softmax, gated by U.
+//
+//   [U|V|Q|K] = SiLU(LayerNorm(X) W)          O_i = sum over j <= i of SiLU(q_i . k_j + b_ij) / N * v_j
+//   X' = Dropout(U * LayerNorm(O)) Wo + bo + X
+//
+// T tokens, D width, h heads, a = dqk, v = dv, L blocks, N = longest sequence + output slots.
+
+import type { ModelConfig } from '../config/schema.js';
+import { gatedNormLinearResidual } from '../ops/gated-norm-linear-residual.js';
+import { hstuAttention } from '../ops/hstu-attention.js';
+import { normLinear } from '../ops/norm-linear.js';
+import { TIME_BUCKETS } from '../ops/relative-attention.js';
+import type { ForwardInput, ModelDefinition } from './definition.js';
+import {
+  countParameters,
+  matrix,
+  normal,
+  type ParameterSpec,
+  uniform,
+  vector,
+  xavierUniform,
+} from './parameter-spec.js';
+
+export function hstu(config: ModelConfig, hasTime: boolean): ModelDefinition {
+  const { d, heads, blocks, dropout, maxLength } = config;
+  const ha = heads * config.dqk;
+  const hv = heads * config.dv;
+  const n = maxLength + config.outputSlots;
+
+  const block = (l: number): ParameterSpec[] => [
+    matrix(`blocks.${l}.uvqk`, [d, 2 * hv + 2 * ha], normal(0.02)),
+    vector(`blocks.${l}.pos_w`, 2 * n - 1, normal(0.02)),
+    ...(hasTime ? [vector(`blocks.${l}.ts_w`, TIME_BUCKETS, normal(0.02))] : []),
+    matrix(`blocks.${l}.out`, [hv, d], xavierUniform(hv, d)),
+    vector(`blocks.${l}.out_bias`, d, uniform(1 / Math.sqrt(hv))),
+  ];
+  const parameters = Array.from({ length: blocks }, (_, l) => block(l)).flat();
+  const matrices = countParameters(parameters.filter(spec => spec.rows > 1));
+
+  return {
+    kind: 'hstu',
+    d,
+    maxLength,
+    parameters,
+    forward({ tape, x, tokens, weights }: ForwardInput) {
+      for (let l = 0; l < blocks; l++) {
+        const weight = (name: string) => weights(`blocks.${l}.${name}`);
+        const before = x;
+        x = tape.scope(() => {
+          const y = normLinear(tape, before, weight('uvqk'), { norm: 'layer', act: 'silu' }); // [T, 2hv + 2ha]
+          const qkv = { v: y.columns(hv, hv), q: y.columns(2 * hv, ha), k: y.columns(2 * hv + ha, ha) };
+          const bias = { posW: weight('pos_w'), ...(hasTime && { tsW: weight('ts_w') }) };
+          const o = hstuAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, hv]
+          const gated = { u: y.columns(0, hv), o, x: before };
+          const out = { norm: 'layer', dropout, bias: weight('out_bias') } as const;
+          return gatedNormLinearResidual(tape, gated, weight('out'), out); // [T, D]
+        });
+      }
+      return x;
+    },
+    flops: length => 6 * matrices * length + 3 * blocks * (ha + hv) * length * (length + 1),
+  };
+}
