@@ -15,6 +15,8 @@ export interface OpenOptions {
   readonly verify?: boolean;
   /** Bytes of events to keep in memory. */
   readonly residentBytes?: number;
+  /** Users are read in ascending order: the shard in use replaces the one before, whatever residentBytes says. */
+  readonly sequential?: boolean;
 }
 
 /** One user's events, copied out of the store. */
@@ -46,15 +48,16 @@ export class SequenceStore implements SequenceSource {
   private readonly shardOf: Uint32Array;
   /** First event of each user inside its shard. */
   private readonly start: Float64Array;
+  private readonly sequential: boolean;
   private residentLeft: number;
 
-  static open(folder: string, { verify = false, residentBytes = RESIDENT_BYTES }: OpenOptions = {}): SequenceStore {
+  static open(folder: string, options: OpenOptions = {}): SequenceStore {
     const index = readStoreIndex(folder);
-    if (verify) verifyChecksums(folder, index);
-    return new SequenceStore(folder, index, residentBytes);
+    if (options.verify) verifyChecksums(folder, index);
+    return new SequenceStore(folder, index, options);
   }
 
-  private constructor(folder: string, index: StoreIndex, residentBytes: number) {
+  private constructor(folder: string, index: StoreIndex, options: OpenOptions) {
     this.folder = folder;
     this.index = index;
     this.users = index.users;
@@ -65,7 +68,8 @@ export class SequenceStore implements SequenceSource {
     this.hasAction = index.action !== null;
     this.userVocabulary = new Vocabulary(folder, index.vocabulary.user);
     this.itemVocabulary = new Vocabulary(folder, index.vocabulary.item);
-    this.residentLeft = residentBytes;
+    this.residentLeft = options.residentBytes ?? RESIDENT_BYTES;
+    this.sequential = options.sequential ?? false;
 
     const file = new SafetensorsFile(join(folder, index.split.file));
     this.lengths = file.read('length', 'I32');
@@ -162,7 +166,11 @@ export class SequenceStore implements SequenceSource {
   private shard(user: number): Shard {
     const shard = this.shards[this.shardOf[user] ?? 0];
     if (!shard) throw new RangeError(`no shard holds user ${user}`);
-    if (!shard.resident && shard.bytes <= this.residentLeft) {
+    if (shard.resident) return shard;
+    if (this.sequential) {
+      for (const other of this.shards) other.close();
+      shard.load(this.hasTime, this.hasAction);
+    } else if (shard.bytes <= this.residentLeft) {
       shard.load(this.hasTime, this.hasAction);
       this.residentLeft -= shard.bytes;
     }
@@ -180,7 +188,7 @@ class Shard {
   private action: Int32Array = new Int32Array(0);
   private time: BigInt64Array = new BigInt64Array(0);
   /** The same memory as `time`, as low and high halves. */
-  private timeHalves = new Int32Array(0);
+  private timeHalves: Int32Array = new Int32Array(0);
 
   constructor(folder: string, entry: ShardEntry) {
     this.path = join(folder, entry.file);
@@ -209,7 +217,8 @@ class Shard {
 
   readTime(first: number, last: number, target: Float64Array | BigInt64Array, at: number): void {
     const n = last - first;
-    let { time, timeHalves } = this;
+    let time = this.time;
+    let timeHalves = this.timeHalves;
     let from = first;
     if (!this.resident) {
       time = new BigInt64Array(n);
@@ -224,6 +233,9 @@ class Shard {
   close(): void {
     this.opened?.close();
     this.opened = undefined;
+    this.resident = false;
+    this.item = this.action = this.timeHalves = new Int32Array(0);
+    this.time = new BigInt64Array(0);
   }
 
   private get file(): SafetensorsFile {

@@ -46,6 +46,28 @@ export class Vocabulary {
     return Number(this.lookup().count[dense] ?? 0n);
   }
 
+  /** The first `n` dense ids with their originals and counts, without loading the rest. */
+  head(n: number): { original: string; count: number }[] {
+    const file = new SafetensorsFile(this.path);
+    const size = Math.min(n, this.size);
+    const counts = new BigInt64Array(size);
+    file.readInto('count', 'I64', 0, counts);
+    let originals: string[];
+    if (this.entry.kind === 'integer') {
+      const values = new BigInt64Array(size);
+      file.readInto('value', 'I64', 0, values);
+      originals = Array.from(values, String);
+    } else {
+      const offsets = new BigInt64Array(size + 1);
+      file.readInto('offsets', 'I64', 0, offsets);
+      const bytes = Buffer.alloc(Number(offsets[size]));
+      file.readInto('bytes', 'U8', 0, bytes);
+      originals = Array.from(counts, (_, i) => bytes.toString('utf8', Number(offsets[i]), Number(offsets[i + 1])));
+    }
+    file.close();
+    return originals.map((original, i) => ({ original, count: Number(counts[i]) }));
+  }
+
   /** Read on first use: most runs never translate an id. */
   private lookup(): Lookup {
     this.loaded ??= this.entry.kind === 'integer' ? integerLookup(this.path) : textLookup(this.path);

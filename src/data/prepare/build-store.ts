@@ -1,0 +1,173 @@
+// The whole of preparing, in one process: files in, a complete store folder out. It neither cleans up after a failure
+// nor moves the folder into place: prepare.ts does, around a child process that runs this.
+
+import { availableParallelism } from 'node:os';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { UserError } from '../../util/errors.js';
+import { writeFileAtomic } from '../../util/atomic-file.js';
+import { parseSplit } from '../store/split.js';
+import { type Columns, resolveColumns } from './columns.js';
+import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
+import { Engine, count } from './engine.js';
+import { writeFeatures } from './features.js';
+import { filter } from './filters.js';
+import { finishStore } from './finish-store.js';
+import type { PrepareOptions, PrepareReport, Progress, Stage } from './options.js';
+import { type Source, openSource } from './source.js';
+import { EVENTS, stage } from './stage.js';
+import { summarize } from './summary.js';
+import { parseTime } from './times.js';
+import { writeEvents } from './write-events.js';
+
+const PROGRESS_MS = 200;
+
+export async function buildStore(
+  options: PrepareOptions,
+  folder: string,
+  onProgress: (progress: Progress) => void = () => {},
+): Promise<PrepareReport> {
+  const scratch = join(folder, 'scratch');
+  mkdirSync(scratch, { recursive: true });
+  const engine = await Engine.open({
+    scratch,
+    memory: options.memory,
+    threads: options.threads ?? availableParallelism(),
+  });
+  const seconds: Record<string, number> = {};
+  const timed = async <T>(name: Stage, work: () => Promise<T> | T): Promise<T> => {
+    const begin = performance.now();
+    onProgress({ stage: name });
+    const timer = setInterval(() => onProgress({ stage: name, share: engine.progress() }), PROGRESS_MS);
+    try {
+      return await work();
+    } finally {
+      clearInterval(timer);
+      seconds[name] = (performance.now() - begin) / 1000;
+    }
+  };
+
+  try {
+    const { columns, staged } = await timed('read', async () => {
+      const sources = await openSources(engine, options);
+      const first = sources[0];
+      if (!first) throw new UserError('no-file', 'no input file', 'Name at least one file.');
+      const resolved = await resolveColumns(engine, first, options);
+      parseSplit(options.split, text => parseTime(text, resolved.timeKind));
+      const result = await stage(engine, sources, resolved, {
+        rejects: join(folder, 'rejects.csv'),
+        maxBad: options.maxBad,
+        onFile: detail => onProgress({ stage: 'read', detail }),
+      });
+      return { columns: resolved, staged: result };
+    });
+    const toTime = (text: string): number => parseTime(text, columns.timeKind);
+    const effects = await timed('filter', () => filter(engine, { columns, options, parseTime: toTime }));
+    await engine.run('SET preserve_insertion_order = false');
+
+    const { userIds, itemIds, items, seenItems } = await timed('vocabulary', async () => {
+      const listed = await listItems(engine, columns, options);
+      const ofItems = await itemDictionary(engine, folder, { item: columns.item, listed });
+      const ofUsers = await userDictionary(engine, folder, columns.user);
+      const seen = count(await engine.row('SELECT count(*) AS n FROM items WHERE n > 0'), 'n');
+      return {
+        userIds: ofUsers,
+        itemIds: ofItems,
+        items: catalogueSize(ofItems.entry.size, options.catalogue),
+        seenItems: seen,
+      };
+    });
+    const events = await eventTotals(engine, columns);
+    const written = await timed('sort and write', () =>
+      writeEvents(engine, {
+        folder,
+        columns,
+        items: itemIds,
+        onEvents: done => onProgress({ stage: 'sort and write', share: done / events.total }),
+      }),
+    );
+    const features = await writeFeatures(engine, { folder, tables: options.features, columns });
+    engine.close();
+
+    await timed('split and check', () =>
+      finishStore({
+        folder,
+        written,
+        userIds,
+        itemIds,
+        items,
+        timeKind: columns.timeKind,
+        rule: parseSplit(options.split, toTime),
+        features,
+      }),
+    );
+    const report: PrepareReport = {
+      out: options.out,
+      ...staged,
+      columns: columns.chosen,
+      filters: effects,
+      ...summarize(folder, { first: events.first, last: events.last }),
+      seenItems,
+      seconds,
+    };
+    writeFileAtomic(join(folder, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
+    return report;
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function openSources(engine: Engine, options: PrepareOptions): Promise<Source[]> {
+  const sources: Source[] = [];
+  for (const file of options.files) {
+    const source = await openSource(engine, file, { format: options.format, csv: options.csv });
+    const first = sources[0];
+    if (first && first.format === 'csv' && source.columns.join() !== first.columns.join()) {
+      throw new UserError(
+        'columns-differ',
+        `${file} has the columns ${source.columns.join(', ')}; ${first.file} has ${first.columns.join(', ')}`,
+        'Prepare files of one layout together.',
+      );
+    }
+    sources.push(source);
+  }
+  return sources;
+}
+
+async function listItems(engine: Engine, columns: Columns, options: PrepareOptions): Promise<boolean> {
+  if (options.itemsFile === undefined) return false;
+  if (!existsSync(options.itemsFile))
+    throw new UserError('no-file', `${options.itemsFile} does not exist`, 'Check --items.');
+  const source = await openSource(engine, options.itemsFile, { format: undefined, csv: options.itemsDialect });
+  const name = source.columns.includes(columns.chosen['item'] ?? '') ? columns.chosen['item'] : source.columns[0];
+  if (name === undefined) throw new UserError('no-items', `${options.itemsFile} has no columns`, 'Check --items.');
+  const type = columns.item.sqlType;
+  await engine.run(
+    `CREATE TABLE ${LISTED_ITEMS} AS SELECT DISTINCT value FROM (
+       SELECT TRY_CAST(${source.value(name, 'VARCHAR')} AS ${type}) AS value FROM ${source.from(new Map())}
+     ) WHERE value IS NOT NULL`,
+  );
+  return true;
+}
+
+function catalogueSize(vocabulary: number, reserved: number | undefined): number {
+  if (reserved !== undefined && reserved < vocabulary) {
+    throw new UserError(
+      'catalogue-too-small',
+      `--catalogue ${reserved} is below the ${vocabulary} items of the log`,
+      'Leave it out or raise it.',
+    );
+  }
+  return reserved ?? vocabulary;
+}
+
+async function eventTotals(
+  engine: Engine,
+  { timeKind }: Columns,
+): Promise<{ total: number; first: number | null; last: number | null }> {
+  if (timeKind === 'order') {
+    return { total: count(await engine.row(`SELECT count(*) AS n FROM ${EVENTS}`), 'n'), first: null, last: null };
+  }
+  const row = await engine.row(`SELECT count(*) AS n, min(time) AS first, max(time) AS last FROM ${EVENTS}`);
+  return { total: count(row, 'n'), first: count(row, 'first'), last: count(row, 'last') };
+}

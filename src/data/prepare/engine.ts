@@ -1,0 +1,110 @@
+// DuckDB as this folder uses it: one database file in a scratch folder, a memory limit, results as plain rows or as a
+// stream of column vectors. Nothing here knows about logs.
+
+import { join } from 'node:path';
+import { type DuckDBConnection, type DuckDBDataChunk, DuckDBInstance } from '@duckdb/node-api';
+
+export interface EngineOptions {
+  /** Folder for the database and what does not fit the memory. */
+  readonly scratch: string;
+  /** For example '1GB'. */
+  readonly memory: string;
+  readonly threads: number;
+}
+
+export type Row = Record<string, string | number | boolean | null>;
+
+export class Engine {
+  private readonly instance: DuckDBInstance;
+  private readonly connection: DuckDBConnection;
+
+  static async open({ scratch, memory, threads }: EngineOptions): Promise<Engine> {
+    const instance = await DuckDBInstance.create(join(scratch, 'stage.duckdb'), {
+      threads: String(threads),
+      memory_limit: memory,
+      temp_directory: join(scratch, 'spill'),
+      autoinstall_known_extensions: 'false',
+    });
+    const connection = await instance.connect();
+    await connection.run('SET enable_progress_bar = true; SET enable_progress_bar_print = false;');
+    return new Engine(instance, connection);
+  }
+
+  private constructor(instance: DuckDBInstance, connection: DuckDBConnection) {
+    this.instance = instance;
+    this.connection = connection;
+  }
+
+  async run(sql: string): Promise<void> {
+    await this.connection.run(sql);
+  }
+
+  /** A small result. 64-bit integers come as text: see count(). */
+  async rows(sql: string): Promise<Row[]> {
+    const reader = await this.connection.runAndReadAll(sql);
+    return reader
+      .getRowObjectsJson()
+      .map(row =>
+        Object.fromEntries(
+          Object.entries(row).map(([name, value]) => [
+            name,
+            value !== null && typeof value === 'object' ? JSON.stringify(value) : value,
+          ]),
+        ),
+      );
+  }
+
+  async row(sql: string): Promise<Row> {
+    const [row] = await this.rows(sql);
+    if (!row) throw new Error(`no row from: ${sql}`);
+    return row;
+  }
+
+  /** A large result, 2,048 rows at a time, in order. */
+  async stream(sql: string, take: (chunk: DuckDBDataChunk) => void): Promise<void> {
+    const result = await this.connection.stream(sql);
+    for (let chunk = await result.fetchChunk(); chunk && chunk.rowCount > 0; chunk = await result.fetchChunk())
+      take(chunk);
+  }
+
+  /** Share done of the query that runs now, 0..1; undefined while DuckDB cannot say. */
+  progress(): number | undefined {
+    const { percentage } = this.connection.progress;
+    return percentage >= 0 ? percentage / 100 : undefined;
+  }
+
+  close(): void {
+    this.connection.closeSync();
+    this.instance.closeSync();
+  }
+}
+
+/** A number from a row, also when it came as text because it was 64 bits wide. */
+export function count(row: Row, name: string): number {
+  const value = row[name];
+  if (value === null || value === undefined) return 0;
+  return Number(value);
+}
+
+export function identifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+export function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+export function int64Column(chunk: DuckDBDataChunk, column: number): BigInt64Array {
+  return numericColumn(chunk, column, BigInt64Array);
+}
+
+export function int32Column(chunk: DuckDBDataChunk, column: number): Int32Array {
+  return numericColumn(chunk, column, Int32Array);
+}
+
+/** The column's memory, valid while the chunk lives: no copy. Nulls must have been dealt with in SQL. */
+export function numericColumn<A extends object>(chunk: DuckDBDataChunk, column: number, type: new () => A): A {
+  const vector = chunk.getColumnVector(column);
+  if ('items' in vector && vector.items instanceof type) return vector.items;
+  throw new Error(`column ${column} is ${vector.type.toString()}, not ${type.name}`);
+}

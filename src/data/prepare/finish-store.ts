@@ -1,0 +1,111 @@
+// From written events to a complete store: split, fingerprint, leakage check on what is on the disk, index last.
+
+import { join } from 'node:path';
+import { UserError } from '../../util/errors.js';
+import { sha256File } from '../../util/hash.js';
+import { writeSafetensors } from '../../util/safetensors.js';
+import type { Split } from '../sequence-source.js';
+import { SequenceStore } from '../store/sequence-store.js';
+import { type SplitRule, checkLeakage, makeSplit, splitFingerprint } from '../store/split.js';
+import {
+  type FeatureEntry,
+  type SplitEntry,
+  type StoreIndex,
+  type TimeKind,
+  writeStoreIndex,
+} from '../store/store-index.js';
+import type { Dictionary } from './dictionary.js';
+import type { WrittenEvents } from './write-events.js';
+
+const SPLIT_FILE = 'split.safetensors';
+
+export interface FinishOptions {
+  readonly folder: string;
+  readonly written: WrittenEvents;
+  readonly userIds: Dictionary;
+  readonly itemIds: Dictionary;
+  /** Size of the catalogue. */
+  readonly items: number;
+  readonly timeKind: TimeKind;
+  readonly rule: SplitRule;
+  readonly features: FeatureEntry[];
+}
+
+export function finishStore(options: FinishOptions): StoreIndex {
+  const { folder, written, userIds, itemIds, rule } = options;
+  const { lengths } = written;
+  if (rule.kind === 'time' && options.timeKind === 'order') {
+    throw new UserError(
+      'no-times',
+      'a split by time needs times, and the log has only an order',
+      'Use --split leave-one-out.',
+    );
+  }
+  const everythingTrains: Split = { kind: 'none', trainEnd: lengths, validationEnd: lengths };
+  const index = (split: Split, fingerprint: string): StoreIndex => ({
+    format: 'turbogr-store',
+    version: 1,
+    users: lengths.length,
+    items: options.items,
+    events: written.shards.reduce((n, shard) => n + shard.events, 0),
+    order: 'user, time, input order',
+    time: { kind: options.timeKind },
+    columns: written.columns,
+    action: written.action,
+    shards: written.shards,
+    vocabulary: { user: userIds.entry, item: itemIds.entry },
+    split: writeSplit(folder, { split, lengths, fingerprint }),
+    features: options.features,
+  });
+
+  writeStoreIndex(folder, index(everythingTrains, '0'.repeat(64)));
+  const store = SequenceStore.open(folder, { sequential: true });
+  const times = (user: number): Float64Array | undefined => store.sequence(user).times;
+  const split = makeSplit(rule, {
+    lengths,
+    eventsBefore: (user, time) => lowerBound(times(user) ?? new Float64Array(0), time),
+    originalUser: user => store.originalUser(user),
+  });
+  checkLeakage({ rule, split, lengths, times });
+  store.close();
+
+  const content = [itemIds.content, userIds.content, ...written.content];
+  const final = index(split, splitFingerprint({ split, lengths, items: options.items, content }));
+  writeStoreIndex(folder, final);
+  return final;
+}
+
+function writeSplit(
+  folder: string,
+  { split, lengths, fingerprint }: { split: Split; lengths: Int32Array; fingerprint: string },
+): SplitEntry {
+  const { kind, trainEnd, validationEnd } = split;
+  const shape = [lengths.length];
+  writeSafetensors(join(folder, SPLIT_FILE), {
+    length: { dtype: 'I32', shape, data: lengths },
+    train_end: { dtype: 'I32', shape, data: trainEnd },
+    validation_end: { dtype: 'I32', shape, data: validationEnd },
+  });
+  let train = 0;
+  let validation = 0;
+  let all = 0;
+  for (let u = 0; u < lengths.length; u++) {
+    train += trainEnd[u] ?? 0;
+    validation += (validationEnd[u] ?? 0) - (trainEnd[u] ?? 0);
+    all += lengths[u] ?? 0;
+  }
+  const test = all - train - validation;
+  return { file: SPLIT_FILE, sha256: sha256File(join(folder, SPLIT_FILE)), kind, fingerprint, train, validation, test };
+}
+
+/** How many of the ascending values are below the limit. */
+function lowerBound(values: Float64Array, limit: number): number {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((values[middle] ?? 0) < limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

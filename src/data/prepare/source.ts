@@ -1,0 +1,159 @@
+// One input file as SQL: where its rows come from, and how to name a column with a type. CSV is typed by the reader,
+// which refuses a bad line and says why; Parquet and JSON lines are cast row by row, null when the cast fails.
+
+import { createReadStream, existsSync, statSync } from 'node:fs';
+import { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { UserError } from '../../util/errors.js';
+import { type Engine, identifier, literal } from './engine.js';
+import type { CsvDialect } from './options.js';
+
+export interface Source {
+  readonly file: string;
+  readonly format: 'csv' | 'json' | 'parquet';
+  readonly columns: readonly string[];
+  /** Lines before the first record. */
+  readonly headerLines: number;
+  /** FROM clause, for reading these columns with these SQL types. */
+  from(types: ReadonlyMap<string, string>): string;
+  /** A column as an expression of that type. */
+  value(column: string, type: string): string;
+  /** True for a row that could not be taken apart at all. */
+  readonly malformed: string;
+}
+
+export interface SourceOptions {
+  readonly format: 'csv' | 'json' | 'parquet' | undefined;
+  readonly csv: CsvDialect;
+}
+
+const REJECTS = 'ignore_errors = true, store_rejects = true';
+
+export async function openSource(engine: Engine, file: string, { format, csv }: SourceOptions): Promise<Source> {
+  if (!existsSync(file)) throw new UserError('no-file', `${file} does not exist`, 'Check the path.');
+  if (statSync(file).size === 0) throw new UserError('empty-file', `${file} is empty`, 'Give a file with rows.');
+  switch (format ?? guessFormat(file)) {
+    case 'parquet':
+      return parquetSource(engine, file);
+    case 'json':
+      return jsonSource(engine, file);
+    default:
+      return csvSource(engine, file, csv);
+  }
+}
+
+function guessFormat(file: string): 'csv' | 'json' | 'parquet' {
+  const name = file.replace(/\.(gz|zst)$/i, '');
+  if (/\.(parquet|pq)$/i.test(name)) return 'parquet';
+  if (/\.(json|jsonl|ndjson)$/i.test(name)) return 'json';
+  return 'csv';
+}
+
+async function csvSource(engine: Engine, file: string, dialect: CsvDialect): Promise<Source> {
+  const sniffed = await engine
+    .row(
+      `SELECT Delimiter AS delimiter, HasHeader AS header, [c.name FOR c IN Columns] AS names
+       FROM sniff_csv(${literal(file)}, ignore_errors = true${dialect.delimiter ? `, delim = ${literal(dialect.delimiter)}` : ''}${
+         dialect.quote === '' ? ", quote = ''" : ''
+       })`,
+    )
+    .catch((cause: unknown) => {
+      throw unreadable(file, cause);
+    });
+  const delimiter = dialect.delimiter ?? String(sniffed['delimiter']);
+  const header = dialect.header ?? (dialect.names ? false : sniffed['header'] === true);
+  const columns = dialect.names ?? parseNames(sniffed['names']);
+  const quote = literal(dialect.quote ?? '"');
+  return {
+    file,
+    format: 'csv',
+    columns,
+    headerLines: header ? 1 : 0,
+    malformed: 'false',
+    value: column => identifier(column),
+    from: types => {
+      const typed = columns.map(name => `${literal(name)}: ${literal(types.get(name) ?? 'VARCHAR')}`).join(', ');
+      return `read_csv(${literal(file)}, auto_detect = false, header = ${header}, delim = ${literal(delimiter)},
+        quote = ${quote}, escape = ${quote}, columns = {${typed}}, ${REJECTS})`;
+    },
+  };
+}
+
+function parseNames(json: unknown): string[] {
+  const names: unknown = JSON.parse(String(json));
+  return Array.isArray(names) ? names.map(String) : [];
+}
+
+/** Each line is read as one text field, so that a broken line is one bad row with its number and not the end. */
+async function jsonSource(engine: Engine, file: string): Promise<Source> {
+  const lines = `read_csv(${literal(file)}, auto_detect = false, header = false, delim = '\x01', quote = '', escape = '',
+    max_line_size = 16777216, columns = {'line': 'VARCHAR'}, ${REJECTS})`;
+  const from = `(SELECT CASE WHEN json_valid(line) THEN line END AS line FROM ${lines} WHERE trim(line) <> '')`;
+  const keys = await engine
+    .rows(
+      `SELECT DISTINCT unnest(json_keys(line)) AS name FROM (SELECT line FROM ${from} WHERE line IS NOT NULL LIMIT 1000) ORDER BY name`,
+    )
+    .catch((cause: unknown) => {
+      throw unreadable(file, cause);
+    });
+  if (keys.length === 0) {
+    throw new UserError(
+      'no-json-lines',
+      `${file} has no JSON object in its first lines`,
+      'JSON input is one object per line.',
+    );
+  }
+  return {
+    file,
+    format: 'json',
+    columns: keys.map(row => String(row['name'])),
+    headerLines: 0,
+    malformed: 'line IS NULL',
+    value: (column, type) =>
+      `TRY_CAST(json_extract_string(line, ${literal(`$."${column.replaceAll('"', '\\"')}"`)}) AS ${type})`,
+    from: () => from,
+  };
+}
+
+async function parquetSource(engine: Engine, file: string): Promise<Source> {
+  const from = `read_parquet(${literal(file)})`;
+  const described = await engine.rows(`DESCRIBE SELECT * FROM ${from}`).catch((cause: unknown) => {
+    throw unreadable(file, cause);
+  });
+  return {
+    file,
+    format: 'parquet',
+    columns: described.map(row => String(row['column_name'])),
+    headerLines: 0,
+    malformed: 'false',
+    value: (column, type) => `TRY_CAST(${identifier(column)} AS ${type})`,
+    from: () => from,
+  };
+}
+
+function unreadable(file: string, cause: unknown): UserError {
+  const first = (cause instanceof Error ? cause.message : String(cause)).split('\n')[0] ?? '';
+  return new UserError(
+    'unreadable-file',
+    `${file} cannot be read: ${first}`,
+    'Check the format, or name it with --format and --delimiter.',
+    {
+      cause,
+    },
+  );
+}
+
+/** DuckDB takes the end of a cut-off gzip file for the end of the log: so it is read once more, in the background, to its end. */
+export async function checkGzip(file: string): Promise<void> {
+  if (!/\.gz$/i.test(file)) return;
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done(), highWaterMark: 1 << 20 });
+  try {
+    await pipeline(createReadStream(file, { highWaterMark: 1 << 20 }), createGunzip({ chunkSize: 1 << 18 }), nowhere);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new UserError('damaged-gzip', `${file} is cut off or damaged: ${why}`, 'Download or copy it again.', {
+      cause,
+    });
+  }
+}

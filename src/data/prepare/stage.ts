@@ -1,0 +1,211 @@
+// Reading: every file, in the order given, into one staged table of typed columns, in input order (its rowid).
+// Every row that is not staged as good is counted, sampled and written to the rejects file with its reason.
+
+import { closeSync, openSync } from 'node:fs';
+import { writeFully } from '../../util/atomic-file.js';
+import { UserError } from '../../util/errors.js';
+import { formatCount, formatShare } from '../../util/terminal.js';
+import type { TimeKind } from '../store/store-index.js';
+import type { Columns } from './columns.js';
+import { type Engine, count } from './engine.js';
+import type { BadRow, PrepareReport } from './options.js';
+import { type Source, checkGzip } from './source.js';
+
+/** The staged table: user_key, item_key, time?, action?, x0.. for the extra columns. */
+export const EVENTS = 'events';
+
+const YEAR_2100_S = 4_102_444_800;
+const LATEST: Record<TimeKind, number> = {
+  order: Number.MAX_SAFE_INTEGER,
+  s: YEAR_2100_S,
+  ms: YEAR_2100_S * 1e3,
+  us: YEAR_2100_S * 1e6,
+  ns: YEAR_2100_S * 1e9,
+};
+const SAMPLES_PER_REASON = 3;
+
+export type Staged = Pick<PrepareReport, 'files' | 'rows' | 'bad'>;
+
+export async function stage(
+  engine: Engine,
+  sources: readonly Source[],
+  columns: Columns,
+  { rejects, maxBad, onFile }: { rejects: string; maxBad: number; onFile: (file: string) => void },
+): Promise<Staged> {
+  const fields = stagedFields(columns);
+  await engine.run(
+    `CREATE TABLE ${EVENTS} (${fields.map(({ name, sqlType }) => `${name} ${sqlType}`).join(', ')}, bad UTINYINT)`,
+  );
+  const ledger = new BadRowLedger(rejects);
+  const files: { file: string; rows: number; bad: number }[] = [];
+  let staged = 0;
+  try {
+    for (const source of sources) {
+      onFile(source.file);
+      const before = ledger.rows;
+      const rules = badRules(source, columns);
+      await Promise.all([stageFile(engine, source, columns, rules), checkGzip(source.file)]);
+      const total = count(await engine.row(`SELECT count(*) AS n FROM ${EVENTS}`), 'n');
+      const rejected = await recordRejects(engine, source, ledger);
+      await recordBadRows(engine, source, { rules, firstRow: staged, rejected, ledger });
+      files.push({ file: source.file, rows: total - staged + rejected.records, bad: ledger.rows - before });
+      staged = total;
+    }
+  } finally {
+    ledger.close();
+  }
+  const rows = files.reduce((n, file) => n + file.rows, 0);
+  const bad = {
+    rows: ledger.rows,
+    share: rows > 0 ? ledger.rows / rows : 0,
+    reasons: ledger.reasons,
+    samples: ledger.samples,
+  };
+  refuse(rows, bad, maxBad);
+  if (ledger.rows > 0) await engine.run(`DELETE FROM ${EVENTS} WHERE bad <> 0`);
+  return { files, rows, bad };
+}
+
+/** Column names and types of the staged table, in order. */
+export function stagedFields(
+  columns: Columns,
+): { name: string; sqlType: string; expression: (source: Source) => string }[] {
+  const { user, item, time, action, extras } = columns;
+  return [user, item, ...(time ? [time] : []), ...(action ? [action] : []), ...extras].map((field, i, all) => {
+    const extra = i - (all.length - extras.length);
+    return {
+      name: extra >= 0 ? `x${extra}` : field.name,
+      sqlType: field.sqlType,
+      expression: source => field.expression(source),
+    };
+  });
+}
+
+interface BadRule {
+  /** SQL over the staged columns and `malformed`. */
+  readonly when: string;
+  readonly reason: string;
+}
+
+/** Reasons for which a row that could be read is bad all the same; the first that holds counts. */
+function badRules(source: Source, { user, item, time, timeKind, action }: Columns): BadRule[] {
+  const readable = source.format === 'csv' ? 'missing' : 'missing or unreadable';
+  return [
+    { when: 'malformed', reason: 'malformed record' },
+    { when: `${user.name} IS NULL`, reason: `user ${readable}` },
+    { when: `${item.name} IS NULL`, reason: `item ${readable}` },
+    ...(time
+      ? [
+          { when: `${time.name} IS NULL`, reason: `time ${readable}` },
+          { when: `${time.name} < 0`, reason: 'time is negative' },
+          { when: `${time.name} > ${LATEST[timeKind]}`, reason: 'time is after the year 2100' },
+        ]
+      : []),
+    ...(action ? [{ when: `${action.name} IS NULL`, reason: `action ${readable}` }] : []),
+  ];
+}
+
+async function stageFile(engine: Engine, source: Source, columns: Columns, rules: readonly BadRule[]): Promise<void> {
+  const fields = stagedFields(columns);
+  const values = fields.map(({ name, sqlType, expression }) => {
+    const value = expression(source);
+    return `${sqlType === 'VARCHAR' ? `nullif(${value}, '')` : value} AS ${name}`;
+  });
+  const bad = `CASE ${rules.map(({ when }, r) => `WHEN ${when} THEN ${r + 1}`).join(' ')} ELSE 0 END`;
+  await engine.run('DROP TABLE IF EXISTS reject_errors; DROP TABLE IF EXISTS reject_scans;');
+  await engine.run(
+    `INSERT INTO ${EVENTS} SELECT ${fields.map(({ name }) => name).join(', ')}, ${bad}
+     FROM (SELECT ${values.join(', ')}, ${source.malformed} AS malformed FROM ${source.from(columns.readAs)})`,
+  );
+}
+
+interface Rejected {
+  readonly records: number;
+  /** Line numbers, ascending. */
+  readonly lines: readonly number[];
+}
+
+/** Lines that the CSV reader refused. An unclosed quote swallows lines: each of them counts. */
+async function recordRejects(engine: Engine, source: Source, ledger: BadRowLedger): Promise<Rejected> {
+  if (source.format === 'parquet') return { records: 0, lines: [] };
+  const rejects = await engine.rows(
+    `SELECT line, any_value(lower(error_type)) AS kind, any_value(error_message) AS message, any_value(csv_line) AS content,
+       greatest(1, len(list_filter(string_split(any_value(csv_line), chr(10)), l -> l <> ''))) AS records
+     FROM reject_errors GROUP BY line ORDER BY line`,
+  );
+  let records = 0;
+  const lines: number[] = [];
+  for (const row of rejects) {
+    const swallowed = count(row, 'records');
+    const line = count(row, 'line');
+    const content = String(row['content'] ?? '');
+    ledger.add({ file: source.file, line, reason: String(row['kind']), content }, swallowed);
+    for (let k = 0; k < swallowed; k++) lines.push(line + k);
+    records += swallowed;
+  }
+  return { records, lines };
+}
+
+/** Staged rows that break a rule. Their line is their place among the staged rows plus the refused lines before it. */
+async function recordBadRows(
+  engine: Engine,
+  source: Source,
+  at: { rules: readonly BadRule[]; firstRow: number; rejected: Rejected; ledger: BadRowLedger },
+): Promise<void> {
+  const bad = await engine.rows(
+    `SELECT rowid AS row, * FROM ${EVENTS} WHERE bad <> 0 AND rowid >= ${at.firstRow} ORDER BY rowid`,
+  );
+  let before = 0;
+  for (const row of bad) {
+    const { row: rowid, bad: rule, ...values } = row;
+    let line = Number(rowid) - at.firstRow + 1 + source.headerLines + before;
+    while (before < at.rejected.lines.length && (at.rejected.lines[before] ?? 0) <= line) {
+      before++;
+      line++;
+    }
+    const content = Object.entries(values).map(([name, value]) => `${name}=${value ?? ''}`);
+    const reason = at.rules[Number(rule) - 1]?.reason ?? 'bad';
+    at.ledger.add({ file: source.file, line, reason, content: content.join(' ') });
+  }
+}
+
+class BadRowLedger {
+  rows = 0;
+  readonly reasons: Record<string, number> = {};
+  readonly samples: BadRow[] = [];
+  private readonly fd: number;
+
+  constructor(path: string) {
+    this.fd = openSync(path, 'w');
+    writeFully(this.fd, Buffer.from('file,line,reason,content\n'));
+  }
+
+  add(row: BadRow, records = 1): void {
+    const seen = this.reasons[row.reason] ?? 0;
+    if (seen < SAMPLES_PER_REASON) this.samples.push(row);
+    this.reasons[row.reason] = seen + records;
+    this.rows += records;
+    const cells = [row.file, String(row.line), row.reason, row.content].map(cell => `"${cell.replaceAll('"', '""')}"`);
+    writeFully(this.fd, Buffer.from(`${cells.join(',')}\n`));
+  }
+
+  close(): void {
+    closeSync(this.fd);
+  }
+}
+
+function refuse(rows: number, bad: PrepareReport['bad'], maxBad: number): void {
+  if (rows > bad.rows && bad.share <= maxBad) return;
+  if (rows === 0) throw new UserError('no-rows', 'the input has no rows', 'Check the files and the header.');
+  const reasons = Object.entries(bad.reasons).map(([reason, n]) => `${reason}: ${formatCount(n)}`);
+  const samples = bad.samples
+    .slice(0, 5)
+    .map(({ file, line, reason, content }) => `\n    ${file}:${line} ${reason}: ${content.trimEnd()}`);
+  throw new UserError(
+    'too-many-bad-rows',
+    `${formatCount(bad.rows)} of ${formatCount(rows)} rows are bad (${formatShare(bad.share)}): ${reasons.join(', ')}${samples.join('')}`,
+    bad.rows === rows
+      ? 'No row is left: check the column names, the delimiter and the header.'
+      : `At most ${formatShare(maxBad)} may be bad: mend the file, name the columns, or raise --max-bad.`,
+  );
+}
