@@ -5,13 +5,21 @@
 //! Letters: T tokens of the batch, B sequences, h heads, a query/key width of a head, v value width of a head, n the
 //! model's constant N (longest sequence it is built for), i query position, j key position, j <= i.
 
+mod backward;
 pub mod bucket;
 mod check;
+mod forward;
 pub mod fuxi_attention;
 pub mod hstu_attention;
 pub mod naive;
+mod pack;
 mod plain;
+mod plan;
 pub mod softmax_attention;
+mod strip;
+mod table_grads;
+mod tile;
+mod weigh;
 
 use crate::mat::Mat;
 
@@ -42,3 +50,6 @@ pub struct TimeBias<'a> {
     pub times: &'a [i64],       // [T], when each event happened
     pub query_times: &'a [i64], // [T], when the next one happens: the moment the query is about
 }
+
+#[cfg(test)]
+mod tests;

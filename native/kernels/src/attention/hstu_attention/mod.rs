@@ -1,6 +1,10 @@
 //! HSTU attention: o_i = sum over j <= i of SiLU(q_i . k_j + b_ij) / n * v_j, per head. S is recomputed in backward.
 
-use super::{Inputs, check, plain};
+use super::plan::Heads;
+use super::strip::Tables;
+use super::table_grads::TableGrads;
+use super::weigh::Silu;
+use super::{Inputs, backward, check, forward};
 use crate::{Ctx, Grad, Mat, MatMut, Outcome};
 
 pub const OP: &str = "hstu_attention";
@@ -20,15 +24,27 @@ pub struct Backward<'a> {
     pub dts_w: Option<Grad>,  // [1, 129]
 }
 
-pub fn forward(_cx: &Ctx, args: &Forward) -> Outcome {
+pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
     let Forward { x, o } = args;
     check::inputs(OP, x)?;
     check::view(OP, "o", o.as_ref(), x.v.rows, x.v.cols)?;
-    plain::write(Grad::overwrite(*o), &super::naive::hstu_forward(&plain::inputs(x)));
+    let tables = x.bias.map(|bias| Tables::new(cx, bias, x.n));
+    let pass = forward::Forward {
+        q: x.q,
+        k: x.k,
+        v: x.v,
+        o: *o,
+        o_step: x.v.cols / x.heads,
+        heads: Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads),
+        offsets: x.offsets,
+        bias: tables.as_ref(),
+        weigh: Silu { n: x.n },
+    };
+    pass.run(cx);
     Ok(())
 }
 
-pub fn backward(_cx: &Ctx, args: &Backward) -> Outcome {
+pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     let x = &args.x;
     check::inputs(OP, x)?;
     check::view(OP, "d_o", args.d_o, x.v.rows, x.v.cols)?;
@@ -42,7 +58,28 @@ pub fn backward(_cx: &Ctx, args: &Backward) -> Outcome {
         &args.dts_w,
         x.bias.and_then(|bias| bias.time).map(|time| time.ts_w),
     )?;
-    let grads = super::naive::hstu_backward(&plain::inputs(x), &plain::read(args.d_o));
-    plain::write_all([args.dq, args.dk, args.dv], [args.dpos_w, args.dts_w], &grads);
+    let tables = x.bias.map(|bias| Tables::new(cx, bias, x.n));
+    let pass = backward::Backward {
+        q: x.q,
+        k: x.k,
+        v: x.v,
+        d_o: args.d_o,
+        d_o_step: x.v.cols / x.heads,
+        scale: 1.0 / x.n as f32,
+        dq: args.dq,
+        dk: args.dk,
+        dv: args.dv,
+        heads: Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads),
+        offsets: x.offsets,
+        bias: tables.as_ref(),
+        weigh: Silu { n: x.n },
+    };
+    if args.dpos_w.is_none() && args.dts_w.is_none() {
+        pass.run(cx, None);
+        return Ok(());
+    }
+    let mut grads = TableGrads::new(cx, x.n);
+    pass.run(cx, Some(&mut grads));
+    grads.write(args.dpos_w, args.dts_w);
     Ok(())
 }

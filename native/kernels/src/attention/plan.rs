@@ -1,0 +1,283 @@
+//! How a batch is cut into tasks: by tokens and FLOPs only, never by the number of threads.
+//!
+//! A sequence is cut into blocks of at most [`BLOCK`] tokens; a forward task is one block of queries against all earlier
+//! blocks of keys. A backward task is one block of queries against *one* block of keys, and adds to the gradients of
+//! both; so the pairs (i, j) of a sequence of m blocks run in m waves, (i + j) mod m. In a wave no two tasks share a
+//! block of queries or a block of keys, every wave holds about half of m tasks, and the order of additions is fixed:
+//! no partial copies of gradients, and the same bits for any number of threads. Short sequences are bundled.
+
+use super::tile::{MR, NR};
+use crate::arena::{Lease, Pod};
+use crate::ctx::Ctx;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+/// Most tokens of a block. A multiple of 48, so that blocks begin on a tile's edge in both directions.
+pub const BLOCK: usize = 480;
+/// Heads are taken together, so that a bias is computed once for all of them, until they are this wide.
+const GROUP_WIDTH: usize = 256;
+
+/// The heads of an attention op and how they are grouped.
+#[derive(Clone, Copy)]
+pub struct Heads {
+    pub count: usize,
+    /// Query/key width of a head.
+    pub a: usize,
+    /// Value width of a head.
+    pub v: usize,
+    /// Heads of a group; the last group may have fewer.
+    pub group: usize,
+}
+
+impl Heads {
+    pub fn new(count: usize, a: usize, v: usize) -> Heads {
+        let most = (GROUP_WIDTH / a.max(v).next_multiple_of(NR)).clamp(1, count);
+        let groups = count.div_ceil(most);
+        Heads {
+            count,
+            a,
+            v,
+            group: count.div_ceil(groups),
+        }
+    }
+    fn groups(&self) -> usize {
+        self.count.div_ceil(self.group)
+    }
+    /// The heads of one group.
+    pub fn of(&self, group: usize) -> Range<usize> {
+        group * self.group..self.count.min((group + 1) * self.group)
+    }
+}
+
+/// How one sequence is cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks {
+    length: usize,
+    span: usize,
+    pub count: usize,
+}
+
+impl Blocks {
+    pub fn new(length: usize) -> Blocks {
+        let span = length
+            .div_ceil(length.div_ceil(BLOCK).max(1))
+            .next_multiple_of(MR * LANES_PER_EDGE)
+            .max(1);
+        Blocks {
+            length,
+            span,
+            count: length.div_ceil(span),
+        }
+    }
+    /// Positions of a block.
+    pub fn range(&self, block: usize) -> Range<usize> {
+        block * self.span..self.length.min((block + 1) * self.span)
+    }
+    /// Whether the pair's wave is the first to touch the query block `i`.
+    pub fn first_of_queries(&self, i: usize, j: usize) -> bool {
+        (i + j) % self.count == if 2 * i >= self.count { 0 } else { i }
+    }
+    /// Whether the pair's wave is the first to touch the key block `j`.
+    pub fn first_of_keys(&self, i: usize, j: usize) -> bool {
+        (i + j) % self.count == (2 * j).saturating_sub(self.count)
+    }
+}
+
+/// 6 x 8 = 48 is a multiple of the tile's 6 rows and 16 columns.
+const LANES_PER_EDGE: usize = 8;
+
+/// Several whole short sequences, or a block of queries (with a block of keys) of a long one; for one group of heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    pub first: u32,
+    pub last: u32,
+    pub i: u32,
+    pub j: u32,
+    pub group: u32,
+    wave: u32,
+    cost: u64,
+}
+// SAFETY: integers only.
+unsafe impl Pod for Task {}
+
+impl Task {
+    /// The sequences of the task.
+    pub fn sequences(&self) -> Range<usize> {
+        self.first as usize..self.last as usize
+    }
+}
+
+/// Tasks in the order in which they start.
+pub struct Plan<'a> {
+    tasks: Lease<'a, Task>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    Forward,
+    Backward,
+}
+
+impl<'a> Plan<'a> {
+    pub fn new(cx: &'a Ctx, pass: Pass, offsets: &[i32], heads: &Heads) -> Plan<'a> {
+        let mut count = 0;
+        each_task(pass, offsets, heads, |_| count += 1);
+        let mut tasks = cx.scratch::<Task>(count);
+        let mut at = 0;
+        each_task(pass, offsets, heads, |task| {
+            tasks[at] = task;
+            at += 1;
+        });
+        tasks.sort_unstable_by_key(|t| (t.wave, Reverse(t.cost), t.first, t.i, t.j, t.group));
+        Plan { tasks }
+    }
+
+    /// The tasks that may run at the same time, wave after wave.
+    pub fn waves(&self) -> impl Iterator<Item = &[Task]> {
+        self.tasks.chunk_by(|x, y| x.wave == y.wave)
+    }
+}
+
+fn each_task(pass: Pass, offsets: &[i32], heads: &Heads, mut emit: impl FnMut(Task)) {
+    let mut emit_groups = |task: Task| {
+        (0..heads.groups()).for_each(|group| {
+            emit(Task {
+                group: group as u32,
+                ..task
+            })
+        })
+    };
+    let whole = |sequence: usize| Task {
+        first: sequence as u32,
+        last: sequence as u32 + 1,
+        i: 0,
+        j: 0,
+        group: 0,
+        wave: 0,
+        cost: 0,
+    };
+    let mut bundle: Option<(Task, usize)> = None;
+    for (sequence, ends) in offsets.windows(2).enumerate() {
+        let length = (ends[1] - ends[0]) as usize;
+        let blocks = Blocks::new(length);
+        if blocks.count <= 1 {
+            let cost = (length * length / 2) as u64;
+            match &mut bundle {
+                Some((task, tokens)) if task.last as usize == sequence && *tokens + length <= BLOCK => {
+                    task.last += 1;
+                    task.cost += cost;
+                    *tokens += length;
+                }
+                _ => {
+                    let next = (
+                        Task {
+                            cost,
+                            ..whole(sequence)
+                        },
+                        length,
+                    );
+                    bundle.replace(next).into_iter().for_each(|(task, _)| emit_groups(task));
+                }
+            }
+            continue;
+        }
+        for i in 0..blocks.count {
+            let queries = blocks.range(i);
+            if pass == Pass::Forward {
+                let cost = (queries.len() * (queries.start + queries.len() / 2)) as u64;
+                emit_groups(Task {
+                    i: i as u32,
+                    cost,
+                    ..whole(sequence)
+                });
+                continue;
+            }
+            for j in 0..=i {
+                let pairs = queries.len() * blocks.range(j).len();
+                emit_groups(Task {
+                    i: i as u32,
+                    j: j as u32,
+                    wave: ((i + j) % blocks.count) as u32,
+                    cost: (if i == j { pairs / 2 } else { pairs }) as u64,
+                    ..whole(sequence)
+                });
+            }
+        }
+    }
+    bundle.into_iter().for_each(|(task, _)| emit_groups(task));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn blocks_cover_the_sequence_and_begin_on_tile_edges() {
+        for length in (0..3000).chain([8192, 32_768]) {
+            let blocks = Blocks::new(length);
+            let mut end = 0;
+            for block in 0..blocks.count {
+                let range = blocks.range(block);
+                assert_eq!(range.start, end);
+                assert!(range.start % MR == 0 && range.start % NR == 0);
+                assert!(!range.is_empty() && range.len() <= BLOCK);
+                end = range.end;
+            }
+            assert_eq!(end, length);
+        }
+    }
+
+    #[test]
+    fn waves_visit_every_pair_once_without_conflict_and_know_their_first() {
+        let cx = Ctx::new(1);
+        let lengths = [0, 1, 7, 479, 480, 481, 2048, 3, 5000, 1000, 0, 60];
+        let offsets: Vec<i32> = std::iter::once(0)
+            .chain(lengths.iter().scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            }))
+            .collect();
+        let heads = Heads::new(6, 64, 64);
+        let plan = Plan::new(&cx, Pass::Backward, &offsets, &heads);
+        let (mut pairs, mut queries, mut keys) = (HashSet::new(), HashSet::new(), HashSet::new());
+        for wave in plan.waves() {
+            let (mut rows, mut columns) = (HashSet::new(), HashSet::new());
+            for task in wave {
+                for sequence in task.sequences() {
+                    let blocks = Blocks::new(lengths[sequence] as usize);
+                    let (i, j) = (task.i as usize, task.j as usize);
+                    assert!(pairs.insert((sequence, i, j, task.group)), "a pair twice");
+                    assert!(rows.insert((sequence, i, task.group)), "two tasks on one query block");
+                    assert!(columns.insert((sequence, j, task.group)), "two tasks on one key block");
+                    if blocks.count > 0 {
+                        assert_eq!(blocks.first_of_queries(i, j), queries.insert((sequence, i, task.group)));
+                        assert_eq!(blocks.first_of_keys(i, j), keys.insert((sequence, j, task.group)));
+                    }
+                }
+            }
+        }
+        let triangles = |m: usize| m * (m + 1) / 2;
+        let expected: usize = lengths
+            .iter()
+            .map(|n| triangles(Blocks::new(*n as usize).count.max(1)))
+            .sum();
+        assert_eq!(pairs.len(), expected * heads.groups());
+    }
+
+    #[test]
+    fn groups_hold_every_head_once() {
+        for (count, a, v) in [
+            (1, 50, 50),
+            (8, 32, 32),
+            (3, 128, 64),
+            (16, 64, 64),
+            (5, 64, 64),
+            (2, 1024, 8),
+        ] {
+            let heads = Heads::new(count, a, v);
+            let all: Vec<usize> = (0..heads.groups()).flat_map(|group| heads.of(group)).collect();
+            assert_eq!(all, (0..count).collect::<Vec<_>>());
+        }
+    }
+}

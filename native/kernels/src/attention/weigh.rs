@@ -1,0 +1,137 @@
+//! What turns scores into weights: the only place where HSTU, FuXi and softmax attention differ inside a tile.
+
+use super::plan::BLOCK;
+use super::tile::MR;
+use crate::simd::{LANES, Simd};
+
+/// Six queries against the keys of one tile, one head.
+#[derive(Clone, Copy)]
+pub struct Panel {
+    /// Batch row of the first query.
+    pub token: usize,
+    pub head: usize,
+    /// Position of the first query in its sequence.
+    pub query: usize,
+    /// Position of the tile's first key.
+    pub key: usize,
+    /// Keys of the tile that the last of the six queries sees.
+    pub keys: usize,
+    /// Floats from one row of scores to the next; rows have slack for a vector.
+    pub stride: usize,
+    /// Bias of the panel, rows [`BLOCK`] apart; null for none.
+    pub bias: *const f32,
+}
+
+impl Panel {
+    /// Keys of the tile that query `row` sees.
+    #[inline(always)]
+    pub fn visible(&self, row: usize) -> usize {
+        (self.query + row + 1).saturating_sub(self.key).min(self.keys)
+    }
+
+    /// Zeroes what `row` does not see, up to the keys of the panel.
+    #[inline(always)]
+    pub unsafe fn mask<V: Simd>(&self, row: usize, weights: *mut f32) {
+        for at in (self.visible(row)..self.keys).step_by(LANES) {
+            unsafe { V::zero().store(weights.add(row * self.stride + at)) };
+        }
+    }
+}
+
+/// Forward: the running result of a panel, for weights that are known only up to a factor.
+#[derive(Clone, Copy)]
+pub struct Running {
+    /// The panel's sums so far, `stride` floats apart, `width` wide (a multiple of 8).
+    pub o: *mut f32,
+    pub stride: usize,
+    pub width: usize,
+    /// Two floats a query: see the op.
+    pub state: *mut [f32; 2],
+}
+
+/// See the module header. Implementations are copied into every task.
+pub trait Weigh: Copy + Send + Sync {
+    /// Scores to weights, in place, zero where a key is not visible.
+    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, running: &Running);
+
+    /// The factor of a finished row of results.
+    unsafe fn finish(&self, token: usize, head: usize, state: [f32; 2]) -> f32;
+
+    /// Scores to weights and gradients of weights to gradients of scores, in place. `total`, unless null, receives the
+    /// latter too (rows [`BLOCK`] apart): added, or overwriting if `fresh`.
+    unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool);
+}
+
+/// SiLU(S + bias) / n. The division by n is left to [`Weigh::finish`], and in backward to the packing of dO.
+#[derive(Clone, Copy)]
+pub struct Silu {
+    pub n: usize,
+}
+
+impl Weigh for Silu {
+    #[inline(always)]
+    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, _: &Running) {
+        unsafe {
+            for row in 0..MR {
+                let s = scores.add(row * panel.stride);
+                let visible = panel.visible(row);
+                if panel.bias.is_null() {
+                    for at in (0..visible).step_by(LANES) {
+                        V::load(s.add(at)).silu().store(s.add(at));
+                    }
+                } else {
+                    let bias = panel.bias.add(row * BLOCK);
+                    for at in (0..visible).step_by(LANES) {
+                        V::load(s.add(at)).add(V::load(bias.add(at))).silu().store(s.add(at));
+                    }
+                }
+                panel.mask::<V>(row, scores);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn finish(&self, _: usize, _: usize, _: [f32; 2]) -> f32 {
+        1.0 / self.n as f32
+    }
+
+    #[inline(always)]
+    unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool) {
+        unsafe {
+            for row in 0..MR {
+                let (s, g) = (scores.add(row * panel.stride), grads.add(row * panel.stride));
+                let bias = panel.bias.wrapping_add(row * BLOCK);
+                let visible = panel.visible(row);
+                for at in (0..visible).step_by(LANES) {
+                    let mut x = V::load(s.add(at));
+                    if !panel.bias.is_null() {
+                        x = x.add(V::load(bias.add(at)));
+                    }
+                    let sigmoid = x.sigmoid();
+                    let weight = x.mul(sigmoid);
+                    let slope = weight.fma(V::splat(1.0).sub(sigmoid), sigmoid);
+                    let ds = V::load(g.add(at)).mul(slope);
+                    weight.store(s.add(at));
+                    ds.store(g.add(at));
+                }
+                panel.mask::<V>(row, scores);
+                panel.mask::<V>(row, grads);
+                if !total.is_null() {
+                    collect::<V>(g, total.add(row * BLOCK), visible, fresh);
+                }
+            }
+        }
+    }
+}
+
+/// Adds a row of score gradients to the sum over heads. Writes whole vectors.
+#[inline(always)]
+pub unsafe fn collect<V: Simd>(row: *const f32, total: *mut f32, visible: usize, fresh: bool) {
+    unsafe {
+        for at in (0..visible).step_by(LANES) {
+            let x = V::load(row.add(at));
+            let x = if fresh { x } else { x.add(V::load(total.add(at))) };
+            x.store(total.add(at));
+        }
+    }
+}
