@@ -5,6 +5,7 @@ use crate::refusal::{Outcome, refusal};
 use crate::tensors::{Dtype, Tensors, View};
 use turbogr_kernels::mat::{Grad, Mat, MatMut};
 use turbogr_kernels::rng::{Dropout, Key};
+use turbogr_kernels::{Rows, RowsMut};
 
 pub struct Args<'a> {
     pub op: &'static str,
@@ -68,7 +69,7 @@ impl<'a> Args<'a> {
     }
 
     pub fn flag(&mut self, input: &str) -> Outcome<bool> {
-        Ok(self.choice(input, &[false, true])?)
+        self.choice(input, &[false, true])
     }
 
     /// One of `options`, by index.
@@ -200,9 +201,67 @@ impl<'a> Args<'a> {
 
     pub fn slice_mut<T: Element>(&mut self, input: &str) -> Outcome<&'static mut [T]> {
         let view = self.view(input)?;
-        let view = self.flat(input, view, T::DTYPE)?;
-        // SAFETY: as in `slice`; the stream runs one command at a time and the kernel takes each output once.
-        Ok(unsafe { std::slice::from_raw_parts_mut(view.ptr.cast(), view.rows * view.cols) })
+        Ok(slice_mut(self.flat(input, view, T::DTYPE)?))
+    }
+
+    /// Floats in any layout, for ops that go row by row.
+    pub fn floats(&mut self, input: &str) -> Outcome<View> {
+        let view = self.view(input)?;
+        self.typed(input, view, Dtype::F32)
+    }
+
+    fn one<'s, T>(&self, input: &str, first: Option<&'s T>) -> Outcome<&'s T> {
+        first.ok_or_else(|| refusal("shape", self.op, input, "one element", "none"))
+    }
+
+    pub fn scalar(&mut self, input: &str) -> Outcome<&'static f32> {
+        let slice = self.slice(input)?;
+        self.one(input, slice.first())
+    }
+
+    pub fn scalar_opt(&mut self, input: &str) -> Outcome<Option<&'static f32>> {
+        let slice = self.slice_opt(input)?;
+        slice.map(|slice| self.one(input, slice.first())).transpose()
+    }
+
+    pub fn scalar_mut(&mut self, input: &str) -> Outcome<&'static mut f32> {
+        let first = self.slice_mut(input)?.first_mut();
+        first.ok_or_else(|| refusal("shape", self.op, input, "one element", "none"))
+    }
+
+    /// An embedding table, f32 or FP16.
+    pub fn rows(&mut self, input: &str) -> Outcome<Rows> {
+        Ok(self.rows_mut(input)?.as_ref())
+    }
+
+    pub fn rows_mut(&mut self, input: &str) -> Outcome<RowsMut> {
+        let view = self.view(input)?;
+        match view.dtype {
+            Dtype::F32 => Ok(RowsMut::F32(mat_mut(view))),
+            Dtype::F16 => Ok(RowsMut::F16(mat_mut(view))),
+            other => Err(refusal("dtype", self.op, input, "f32 or f16", other.name())),
+        }
+    }
+
+    /// A matrix of ids with this many rows, whatever rows a contiguous tensor has itself.
+    pub fn ids(&mut self, input: &str, rows: usize) -> Outcome<Mat<i32>> {
+        let view = self.view(input)?;
+        let view = self.typed(input, view, Dtype::I32)?;
+        if view.rows == rows || !view.is_contiguous() {
+            return Ok(mat(view));
+        }
+        let count = view.rows * view.cols;
+        if rows == 0 || count % rows != 0 {
+            let got = format!("{} x {}", view.rows, view.cols);
+            return Err(refusal("shape", self.op, input, format!("ids for {rows} rows"), got));
+        }
+        let cols = count / rows;
+        Ok(mat(View {
+            rows,
+            cols,
+            stride: cols,
+            ..view
+        }))
     }
 }
 
@@ -246,4 +305,10 @@ pub fn mat_mut<T>(view: View) -> MatMut<T> {
 pub fn slice<T>(view: View) -> &'static [T] {
     // SAFETY: `view` is contiguous and its block holds rows x cols elements, aligned to 64 bytes.
     unsafe { std::slice::from_raw_parts(view.ptr.cast(), view.rows * view.cols) }
+}
+
+/// As [`slice`], for an output: the stream runs one command at a time and a kernel takes each output once.
+pub fn slice_mut<T>(view: View) -> &'static mut [T] {
+    // SAFETY: as in `slice`.
+    unsafe { std::slice::from_raw_parts_mut(view.ptr.cast(), view.rows * view.cols) }
 }

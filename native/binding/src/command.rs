@@ -4,8 +4,8 @@ use crate::queue::Site;
 use crate::refusal::Outcome;
 use std::mem::{MaybeUninit, needs_drop};
 
-/// Room for the largest op's arguments (about two dozen matrix views); checked at compile time.
-const PAYLOAD: usize = 960;
+/// Room for the largest op's arguments (an update of a table by eight contributions); checked at compile time.
+const PAYLOAD: usize = 1280;
 
 #[repr(align(16))]
 struct Payload([MaybeUninit<u8>; PAYLOAD]);

@@ -205,7 +205,8 @@ impl Runtime {
         let waiting = self.with("wait", |inner| {
             let (on, number) = ((event as u64 % STREAMS as u64) as usize, event as u64 / STREAMS as u64);
             if on != stream_index(stream)? {
-                inner.streams.queues[stream as usize].push(wait_for(on, number));
+                inner.streams.queues[stream as usize]
+                    .push(Command::work("wait", move |site| site.wait_for_results(on, number)));
             }
             Ok(())
         });
@@ -274,7 +275,10 @@ impl Inner {
         }
         for (other, number) in earlier.into_iter().enumerate() {
             if other != stream && self.streams.queues[other].done() < number {
-                queue.push(wait_for(other, number));
+                queue.push(Command::answer("wait", move |site| {
+                    site.wait(other, number);
+                    Ok(())
+                }));
             }
         }
         let number = queue.push(command);
@@ -283,10 +287,6 @@ impl Inner {
         }
         Ok(())
     }
-}
-
-fn wait_for(stream: usize, number: u64) -> Command {
-    Command::work("wait", move |site| site.wait(stream, number))
 }
 
 fn stream_index(stream: u32) -> Outcome<usize> {

@@ -41,9 +41,14 @@ impl Site<'_> {
         self.queues[self.stream].fault().clone()
     }
 
-    /// Waits until `stream` has done command `number`; fails if it has failed.
-    pub fn wait(&self, stream: usize, number: u64) -> Outcome {
+    /// Waits until `stream` has done command `number`.
+    pub fn wait(&self, stream: usize, number: u64) {
         self.queues[stream].wait(number);
+    }
+
+    /// Waits for an event, and fails if its stream has failed: what comes next builds on that stream's results.
+    pub fn wait_for_results(&self, stream: usize, number: u64) -> Outcome {
+        self.wait(stream, number);
         self.queues[stream].fault().clone().map_or(Ok(()), Err)
     }
 }

@@ -2,9 +2,13 @@
 //! kernels' own, with the pass behind them where there are two (`norm_linear_forward`, `norm_linear_backward`).
 
 mod attention;
+mod embedding;
 mod linear;
+mod loss;
 mod measure;
 mod norm;
+mod optim;
+mod retrieval;
 
 use crate::args::Args;
 use crate::command::Command;
@@ -25,10 +29,19 @@ const fn op(name: &'static str, decode: Decode) -> Op {
 pub const OPS: &[Op] = &[
     op("norm_linear_forward", linear::norm_linear_forward),
     op("norm_linear_backward", linear::norm_linear_backward),
-    op("gated_norm_linear_residual_forward", linear::gated_norm_linear_residual_forward),
-    op("gated_norm_linear_residual_backward", linear::gated_norm_linear_residual_backward),
+    op(
+        "gated_norm_linear_residual_forward",
+        linear::gated_norm_linear_residual_forward,
+    ),
+    op(
+        "gated_norm_linear_residual_backward",
+        linear::gated_norm_linear_residual_backward,
+    ),
     op("swiglu_linear_residual_forward", linear::swiglu_linear_residual_forward),
-    op("swiglu_linear_residual_backward", linear::swiglu_linear_residual_backward),
+    op(
+        "swiglu_linear_residual_backward",
+        linear::swiglu_linear_residual_backward,
+    ),
     op("linear_residual_forward", linear::linear_residual_forward),
     op("linear_residual_backward", linear::linear_residual_backward),
     op("norm_forward", norm::norm_forward),
@@ -41,6 +54,28 @@ pub const OPS: &[Op] = &[
     op("fuxi_attention_backward", attention::fuxi_backward),
     op("softmax_attention_forward", attention::softmax_forward),
     op("softmax_attention_backward", attention::softmax_backward),
+    op("embedding_gather_forward", embedding::embedding_gather_forward),
+    op("embedding_gather_backward", embedding::embedding_gather_backward),
+    op("embedding_update", embedding::embedding_update),
+    op("draw_negatives", embedding::draw_negatives),
+    op("alias_table", embedding::alias_table),
+    op("sampled_softmax", loss::sampled_softmax),
+    op("bce", loss::bce),
+    op("gbce", loss::gbce),
+    op("full_softmax", loss::full_softmax),
+    op("adamw", optim::adamw),
+    op("square_sum", optim::square_sum),
+    op("clip_scale", optim::clip_scale),
+    op("fill_constant", optim::fill_constant),
+    op("fill_uniform", optim::fill_uniform),
+    op("fill_normal", optim::fill_normal),
+    op("fill_trunc_normal", optim::fill_trunc_normal),
+    op("add", optim::add),
+    op("lerp", optim::lerp),
+    op("cast_to_f16", optim::cast_to_f16),
+    op("cast_to_f32", optim::cast_to_f32),
+    op("top_k", retrieval::top_k),
+    op("target_rank", retrieval::target_rank),
     op("clock", measure::clock),
     op("fma_peak", measure::fma_peak),
     op("read_bandwidth", measure::read_bandwidth),

@@ -50,5 +50,7 @@ pub fn l2_norm_backward(args: &mut Args) -> Outcome<Command> {
         dy: args.mat("dy")?,
         dx: args.grad("dx")?,
     };
-    Ok(Command::work(args.op, move |site| Ok(l2_norm::backward(site.cx, work)?)))
+    Ok(Command::work(args.op, move |site| {
+        Ok(l2_norm::backward(site.cx, work)?)
+    }))
 }
