@@ -4,6 +4,7 @@
 import { Command } from '@commander-js/extra-typings';
 import { UserError } from '../util/errors.js';
 import { benchCommand } from './bench.js';
+import { prepareCommand } from './prepare.js';
 import { synthCommand } from './synth.js';
 
 const program = new Command('turbogr')
@@ -11,6 +12,7 @@ const program = new Command('turbogr')
   .version('0.1.0')
   .showHelpAfterError('(turbogr --help lists the commands)')
   .addCommand(synthCommand())
+  .addCommand(prepareCommand())
   .addCommand(benchCommand());
 
 try {
@@ -18,5 +20,5 @@ try {
 } catch (error) {
   if (!(error instanceof UserError)) throw error;
   process.stderr.write(`turbogr: ${error.message}\n${error.remedy ? `  ${error.remedy}\n` : ''}`);
-  process.exitCode = 2;
+  process.exitCode ??= 2;
 }

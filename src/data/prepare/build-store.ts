@@ -9,7 +9,7 @@ import { writeFileAtomic } from '../../util/atomic-file.js';
 import { parseSplit } from '../store/split.js';
 import { type Columns, resolveColumns } from './columns.js';
 import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
-import { Engine, count } from './engine.js';
+import { Engine, count, literal } from './engine.js';
 import { writeFeatures } from './features.js';
 import { filter } from './filters.js';
 import { finishStore } from './finish-store.js';
@@ -119,7 +119,7 @@ export async function buildStore(
 
 async function openSources(engine: Engine, options: PrepareOptions): Promise<Source[]> {
   const sources: Source[] = [];
-  for (const file of options.files) {
+  for (const file of await expandGlobs(engine, options.files)) {
     const source = await openSource(engine, file, { format: options.format, csv: options.csv });
     const first = sources[0];
     if (first && first.format === 'csv' && source.columns.join() !== first.columns.join()) {
@@ -132,6 +132,21 @@ async function openSources(engine: Engine, options: PrepareOptions): Promise<Sou
     sources.push(source);
   }
   return sources;
+}
+
+/** Names with * or ? stand for the files that fit, in the order of their names. */
+async function expandGlobs(engine: Engine, files: readonly string[]): Promise<string[]> {
+  const expanded: string[] = [];
+  for (const file of files) {
+    if (existsSync(file) || !/[*?[]/.test(file)) {
+      expanded.push(file);
+      continue;
+    }
+    const fits = await engine.rows(`SELECT file FROM glob(${literal(file)}) ORDER BY file`);
+    if (fits.length === 0) throw new UserError('no-file', `no file fits '${file}'`, 'Check the path.');
+    expanded.push(...fits.map(row => String(row['file'])));
+  }
+  return expanded;
 }
 
 async function listItems(engine: Engine, columns: Columns, options: PrepareOptions): Promise<boolean> {

@@ -11,7 +11,7 @@ import { ITEMS, ITEM_ORDER, USERS, USER_ORDER } from './dictionary.js';
 import { type Engine, count, identifier, int32Column, literal, numericColumn } from './engine.js';
 import type { FeatureTable } from './options.js';
 
-/** Text with more labels than this is free text or an id: it is refused rather than stored. */
+/** Text with more labels than this is free text or an id: the column is left out, and the index says so. */
 const MAX_LABELS = 10_000;
 const NUMBER = /^(BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*)$/;
 
@@ -56,6 +56,7 @@ async function writeTable(
   await refuseDuplicates(engine, table);
 
   const outputs: (FeatureColumn & { sql: string })[] = [];
+  const leftOut: string[] = [];
   for (const row of described) {
     const name = String(row['column_name']);
     if (name === table.key) continue;
@@ -63,7 +64,11 @@ async function writeTable(
     if (NUMBER.test(String(row['column_type']))) {
       outputs.push({ name, dtype: 'F32', labels: [], sql: `coalesce(${column}::FLOAT, 'nan'::FLOAT)` });
     } else {
-      const labels = await distinctLabels(engine, name, table.file);
+      const labels = await distinctLabels(engine, name);
+      if (labels.length > MAX_LABELS) {
+        leftOut.push(name);
+        continue;
+      }
       const list = `[${labels.map(literal).join(', ')}]::VARCHAR[]`;
       outputs.push({
         name,
@@ -91,7 +96,7 @@ async function writeTable(
   writer.close();
   await engine.run('DROP TABLE features');
   const listed = outputs.map(({ name, dtype, labels }) => ({ name, dtype, labels }));
-  return { of: table.of, file, sha256: sha256File(join(folder, file)), columns: listed };
+  return { of: table.of, file, sha256: sha256File(join(folder, file)), columns: listed, leftOut };
 }
 
 async function refuseDuplicates(engine: Engine, { file, key }: FeatureTable): Promise<void> {
@@ -106,16 +111,9 @@ async function refuseDuplicates(engine: Engine, { file, key }: FeatureTable): Pr
     );
 }
 
-async function distinctLabels(engine: Engine, column: string, file: string): Promise<string[]> {
+async function distinctLabels(engine: Engine, column: string): Promise<string[]> {
   const rows = await engine.rows(
     `SELECT DISTINCT ${identifier(column)}::VARCHAR AS label FROM features WHERE label IS NOT NULL ORDER BY label LIMIT ${MAX_LABELS + 1}`,
   );
-  if (rows.length > MAX_LABELS) {
-    throw new UserError(
-      'too-many-labels',
-      `column '${column}' of ${file} has more than ${MAX_LABELS} different texts`,
-      'Leave the column out of the feature table.',
-    );
-  }
   return rows.map(row => String(row['label']));
 }

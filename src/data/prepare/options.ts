@@ -13,6 +13,7 @@ export const CSV_DIALECT = z.strictObject({
   header: z.boolean().optional(),
   /** Names for a file without a header. */
   names: z.array(NAME).optional(),
+  encoding: z.enum(['utf-8', 'latin-1']).optional(),
 });
 export type CsvDialect = z.infer<typeof CSV_DIALECT>;
 

@@ -2,6 +2,7 @@
 // (worker.ts); this side owns the folder, and removes it when the work fails, is interrupted or is killed.
 
 import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { UserError } from '../../util/errors.js';
 import { type Role, UnknownColumnError } from './columns.js';
@@ -49,13 +50,21 @@ export async function prepare(input: PrepareInput, callbacks: PrepareCallbacks =
     workspace.commit();
     return report;
   } catch (error) {
-    stop();
+    await ended(child);
     workspace.discard();
     throw error;
   } finally {
     process.off('exit', onExit);
     callbacks.signal?.removeEventListener('abort', stop);
   }
+}
+
+/** Kill the child and wait for it: it must not write into the folder that is about to go. */
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
 }
 
 export function parseOptions(input: PrepareInput): PrepareOptions {

@@ -51,12 +51,15 @@ function guessFormat(file: string): 'csv' | 'json' | 'parquet' {
 }
 
 async function csvSource(engine: Engine, file: string, dialect: CsvDialect): Promise<Source> {
+  const given = [
+    ...(dialect.delimiter === undefined ? [] : [`delim = ${literal(dialect.delimiter)}`]),
+    ...(dialect.quote === '' ? ["quote = ''"] : []),
+    ...(dialect.encoding === undefined ? [] : [`encoding = ${literal(dialect.encoding)}`]),
+  ];
   const sniffed = await engine
     .row(
       `SELECT Delimiter AS delimiter, HasHeader AS header, [c.name FOR c IN Columns] AS names
-       FROM sniff_csv(${literal(file)}, ignore_errors = true${dialect.delimiter ? `, delim = ${literal(dialect.delimiter)}` : ''}${
-         dialect.quote === '' ? ", quote = ''" : ''
-       })`,
+       FROM sniff_csv(${[literal(file), 'ignore_errors = true', ...given].join(', ')})`,
     )
     .catch((cause: unknown) => {
       throw unreadable(file, cause);
@@ -75,7 +78,7 @@ async function csvSource(engine: Engine, file: string, dialect: CsvDialect): Pro
     from: types => {
       const typed = columns.map(name => `${literal(name)}: ${literal(types.get(name) ?? 'VARCHAR')}`).join(', ');
       return `read_csv(${literal(file)}, auto_detect = false, header = ${header}, delim = ${literal(delimiter)},
-        quote = ${quote}, escape = ${quote}, columns = {${typed}}, ${REJECTS})`;
+        quote = ${quote}, escape = ${quote}, encoding = ${literal(dialect.encoding ?? 'utf-8')}, columns = {${typed}}, ${REJECTS})`;
     },
   };
 }

@@ -61,6 +61,8 @@ const STORE_INDEX = z.strictObject({
     FILE.extend({
       of: z.enum(['user', 'item']),
       columns: z.array(z.strictObject({ name: z.string(), dtype: COLUMN_DTYPE, labels: z.array(z.string()) })),
+      /** Columns that could not be stored: free text, or more labels than a feature has. */
+      leftOut: z.array(z.string()),
     }),
   ),
 });

@@ -1,0 +1,171 @@
+// Public data sets by name: which files a download holds, how they are laid out, which column is what.
+// A preset only fills in options; whatever the caller sets wins.
+
+import { readdirSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { UserError } from '../../util/errors.js';
+import type { FeatureTable, PrepareInput } from './options.js';
+
+export interface Preset {
+  /** One line for the help. */
+  readonly about: string;
+  /** The log's files inside the download, to be read in the order of their names. */
+  readonly log: RegExp;
+  /** Log of randomly exposed items, never mixed with the other. */
+  readonly randomLog?: RegExp;
+  readonly options: Partial<PrepareInput>;
+  /** File that lists the whole catalogue. */
+  readonly items?: { readonly file: RegExp; readonly dialect: PrepareInput['itemsDialect'] };
+  readonly features?: readonly (Pick<FeatureTable, 'of' | 'key'> & { readonly file: RegExp })[];
+}
+
+const KUAIRAND_BITS = [
+  'is_click',
+  'is_like',
+  'is_follow',
+  'is_comment',
+  'is_forward',
+  'is_hate',
+  'long_view',
+  'is_profile_enter',
+];
+
+function kuairand(size: 'pure' | '1k' | '27k'): Preset {
+  const part = size === '27k' ? String.raw`27k_part\d` : size;
+  const named = (name: string): RegExp => new RegExp(String.raw`^${name}_${part}\.csv(\.gz)?$`);
+  return {
+    about: `KuaiRand-${size}: short videos, feedback flags as action bits`,
+    log: named('log_standard_4_(08_to_4_21|22_to_5_08)'),
+    randomLog: new RegExp(String.raw`^log_random_4_22_to_5_08_${size}\.csv(\.gz)?$`),
+    options: { user: 'user_id', item: 'video_id', time: 'time_ms', timeUnit: 'ms', actionBits: KUAIRAND_BITS },
+    features: [
+      { of: 'user', key: 'user_id', file: new RegExp(String.raw`^user_features_${size}\.csv(\.gz)?$`) },
+      { of: 'item', key: 'video_id', file: new RegExp(String.raw`^video_features_basic_${size}\.csv(\.gz)?$`) },
+      { of: 'item', key: 'video_id', file: new RegExp(String.raw`^video_features_statistic_${part}\.csv(\.gz)?$`) },
+    ],
+  };
+}
+
+const RATINGS = ['user', 'item', 'rating', 'timestamp'];
+const BY_ROLE = { user: 'user', item: 'item', time: 'timestamp', rating: 'rating', timeUnit: 's' } as const;
+
+function movielensCsv(size: string): Preset {
+  return {
+    about: `MovieLens ${size}: ratings.csv, with movies.csv as the catalogue`,
+    log: /^ratings\.csv(\.gz)?$/,
+    options: { user: 'userId', item: 'movieId', time: 'timestamp', rating: 'rating', timeUnit: 's' },
+    items: { file: /^movies\.csv(\.gz)?$/, dialect: {} },
+  };
+}
+
+export const PRESETS: Readonly<Record<string, Preset>> = {
+  'kuairand-pure': kuairand('pure'),
+  'kuairand-1k': kuairand('1k'),
+  'kuairand-27k': kuairand('27k'),
+  'ml-100k': {
+    about: 'MovieLens 100K: u.data, with u.item as the catalogue',
+    log: /^u\.data$/,
+    options: { ...BY_ROLE, csv: { delimiter: '\t', quote: '', header: false, names: RATINGS } },
+    items: { file: /^u\.item$/, dialect: { delimiter: '|', quote: '', header: false, encoding: 'latin-1' } },
+  },
+  'ml-1m': {
+    about: 'MovieLens 1M: ratings.dat, with the 3,883 films of movies.dat as the catalogue',
+    log: /^ratings\.dat$/,
+    options: { ...BY_ROLE, csv: { delimiter: '::', quote: '', header: false, names: RATINGS } },
+    items: {
+      file: /^movies\.dat$/,
+      dialect: { delimiter: '::', quote: '', header: false, names: ['item', 'title', 'genres'], encoding: 'latin-1' },
+    },
+  },
+  'ml-20m': movielensCsv('20M'),
+  'ml-32m': movielensCsv('32M'),
+  'amazon-2014': {
+    about: 'Amazon reviews 2014, 5-core: one JSON review a line',
+    log: /^reviews_.*\.json(\.gz)?$/,
+    options: {
+      format: 'json',
+      user: 'reviewerID',
+      item: 'asin',
+      time: 'unixReviewTime',
+      rating: 'overall',
+      timeUnit: 's',
+      idType: 'text',
+    },
+  },
+  'amazon-2018': {
+    about: 'Amazon reviews 2018: ratings without a header (item, user, rating, time)',
+    log: /\.csv(\.gz)?$/,
+    options: {
+      ...BY_ROLE,
+      idType: 'text',
+      csv: { delimiter: ',', header: false, names: ['item', 'user', 'rating', 'timestamp'] },
+    },
+  },
+  'amazon-2023': {
+    about: 'Amazon reviews 2023: user_id, parent_asin, rating, timestamp in ms',
+    log: /\.csv(\.gz)?$/,
+    options: {
+      user: 'user_id',
+      item: 'parent_asin',
+      time: 'timestamp',
+      rating: 'rating',
+      timeUnit: 'ms',
+      idType: 'text',
+    },
+  },
+  yambda: {
+    about: 'Yambda: Parquet of uid, item_id, timestamp, and event_type where there is one',
+    log: /\.parquet$/,
+    options: { format: 'parquet', user: 'uid', item: 'item_id', time: 'timestamp', timeUnit: 's' },
+  },
+};
+
+/** The options of a preset for the files, or the one folder, of a download. */
+export function presetOptions(
+  name: string,
+  paths: readonly string[],
+  exposure: 'standard' | 'random',
+): Partial<PrepareInput> {
+  const preset = PRESETS[name];
+  if (!preset) {
+    throw new UserError(
+      'unknown-preset',
+      `there is no preset '${name}'`,
+      `Use one of ${Object.keys(PRESETS).join(', ')}.`,
+    );
+  }
+  const pattern = exposure === 'random' ? preset.randomLog : preset.log;
+  if (!pattern) throw new UserError('no-random-log', `${name} has no log of random exposure`, 'Leave --exposure out.');
+  const [only] = paths;
+  const folder = paths.length === 1 && only !== undefined && isFolder(only) ? only : undefined;
+  const files = folder === undefined ? [...paths] : namesLike(folder, pattern);
+  if (files.length === 0) {
+    throw new UserError(
+      'no-file',
+      `${folder} has no file named like ${pattern.source}`,
+      `Give the folder of the ${name} download.`,
+    );
+  }
+  const beside = folder ?? dirname(files[0] ?? '.');
+  const [itemsFile] = preset.items ? namesLike(beside, preset.items.file) : [];
+  return {
+    ...preset.options,
+    files,
+    ...(itemsFile !== undefined && { itemsFile, itemsDialect: preset.items?.dialect }),
+    features: (preset.features ?? []).flatMap(({ of, key, file }) =>
+      namesLike(beside, file).map(path => ({ of, key, file: path })),
+    ),
+  };
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+function namesLike(folder: string, pattern: RegExp): string[] {
+  if (!isFolder(folder)) return [];
+  return readdirSync(folder)
+    .filter(name => pattern.test(basename(name)))
+    .sort()
+    .map(name => join(folder, name));
+}
