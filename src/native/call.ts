@@ -35,6 +35,16 @@ export interface Dropout {
   readonly key: RandomKey;
 }
 
+/** Hyper-parameters of Adam in all its forms; `step` counts from 1. */
+export interface AdamHyper {
+  readonly lr: number;
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly eps: number;
+  readonly weightDecay: number;
+  readonly step: number;
+}
+
 const ROOM = 256;
 
 export class Call {
@@ -91,6 +101,15 @@ export class Call {
   dropout(dropout: Dropout | undefined): this {
     if (dropout === undefined) return this.number(0).number(0).number(0).number(0);
     return this.number(dropout.p).random(dropout.key);
+  }
+
+  adam(hyper: AdamHyper): this {
+    return this.number(hyper.lr)
+      .number(hyper.beta1)
+      .number(hyper.beta2)
+      .number(hyper.eps)
+      .number(hyper.weightDecay)
+      .number(hyper.step);
   }
 
   /** Enqueues and returns at once. What is wrong with handles and dtypes throws here; the rest at the next sync. */

@@ -185,6 +185,7 @@ export class Tape {
     for (const buffer of this.#grads.values()) buffer.tensor.dispose();
     this.#grads.clear();
     this.#tracked.clear();
+    this.#dropUnwanted();
     for (const tensor of this.#scopes.flat()) tensor.dispose();
     this.#scopes = [[]];
   }
@@ -201,6 +202,10 @@ export class Tape {
       output.dispose();
     }
     for (const tensor of node.saved ?? []) tensor.dispose();
+    this.#dropUnwanted();
+  }
+
+  #dropUnwanted(): void {
     for (const tensor of this.#unwanted) tensor.dispose();
     this.#unwanted = [];
   }

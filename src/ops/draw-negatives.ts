@@ -1,0 +1,56 @@
+// Negative items, drawn with replacement by counter: draw (t, r) is a pure function of the key and its place. Draws that
+// equal the positive are not avoided here; the losses mask them.
+//
+// T tokens, R negatives a token, V items.
+
+import type { Call, RandomKey, StreamName } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import type { Tensor } from '../tensor/tensor.js';
+
+export type Sampler =
+  /** Ids first .. first + count - 1, all alike. */
+  | { kind: 'uniform'; first?: number; count: number }
+  /** Each id by its weight, see aliasTable. */
+  | { kind: 'popularity'; table: AliasTable }
+  /** The positives of the batch's trained tokens. */
+  | { kind: 'in-batch'; positives: Tensor<'i32'> };
+
+export interface AliasTable {
+  threshold: Tensor<'f32'>; // [V]
+  alias: Tensor<'i32'>; // [V]
+  /** Log of each item's probability of being drawn, for the losses' logQ correction; -inf where the weight is 0. */
+  logq: Tensor<'f32'>; // [V]
+}
+
+/** Overwrites ids[T, R]. */
+export function drawNegatives(
+  device: Device,
+  ids: Tensor<'i32'>,
+  key: RandomKey,
+  sampler: Sampler,
+  stream?: StreamName,
+): void {
+  writeSampler(device.call('draw_negatives').random(key), sampler).tensor(ids).submit(stream);
+}
+
+function writeSampler(call: Call, sampler: Sampler): Call {
+  switch (sampler.kind) {
+    case 'uniform':
+      return call
+        .number(0)
+        .number(sampler.first ?? 0)
+        .number(sampler.count);
+    case 'popularity':
+      return call.number(1).tensor(sampler.table.threshold).tensor(sampler.table.alias);
+    default:
+      return call.number(2).tensor(sampler.positives);
+  }
+}
+
+/** Vose's alias method: a draw costs one look-up whatever the number of items. `weights` [V] need not sum to 1. */
+export function aliasTable(device: Device, weights: Tensor<'f32'>): AliasTable {
+  const shape = [1, weights.size] as const;
+  const table = { threshold: device.tensor(shape), alias: device.tensor(shape, 'i32'), logq: device.tensor(shape) };
+  device.call('alias_table').tensor(weights).tensor(table.threshold).tensor(table.alias).tensor(table.logq).submit();
+  return table;
+}

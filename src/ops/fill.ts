@@ -1,0 +1,38 @@
+// Initial values. Element i is a pure function of the key and i.
+
+import type { RandomKey } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import type { Tensor } from '../tensor/tensor.js';
+
+export function fillConstant(device: Device, to: Tensor<'f32'>, value: number): void {
+  device.call('fill_constant').number(value).tensor(to).submit();
+}
+
+/** Uniform in [low, high). */
+export function fillUniform(
+  device: Device,
+  to: Tensor<'f32'>,
+  key: RandomKey,
+  { low, high }: { low: number; high: number },
+): void {
+  device.call('fill_uniform').random(key).number(low).number(high).tensor(to).submit();
+}
+
+export function fillNormal(
+  device: Device,
+  to: Tensor<'f32'>,
+  key: RandomKey,
+  { mean = 0, std }: { mean?: number; std: number },
+): void {
+  device.call('fill_normal').random(key).number(mean).number(std).tensor(to).submit();
+}
+
+/** A normal distribution cut to [low, high] (absolute bounds), by redrawing. */
+export function fillTruncNormal(
+  device: Device,
+  to: Tensor<'f32'>,
+  key: RandomKey,
+  { mean = 0, std, low, high }: { mean?: number; std: number; low: number; high: number },
+): void {
+  device.call('fill_trunc_normal').random(key).number(mean).number(std).number(low).number(high).tensor(to).submit();
+}

@@ -1,0 +1,16 @@
+// Generalised BCE (Petrov & Macdonald, gSASRec, RecSys '23): the positive's probability to the power beta, which undoes
+// the over-confidence that sampling causes.
+
+import type { Tensor } from '../tensor/tensor.js';
+import { type SampledOptions, sampledLoss } from './sampled-loss.js';
+import type { Table } from './table.js';
+import type { Tape } from './tape.js';
+
+export interface GbceOptions extends SampledOptions {
+  /** Calibration in [0, 1]: 0 is plain BCE. */
+  t: number;
+}
+
+export function gbce(tape: Tape, u: Tensor<'f32'>, table: Table, options: GbceOptions): Tensor<'f32'> {
+  return sampledLoss(tape, { op: 'gbce', u, table, options, extra: call => call.number(options.t) });
+}
