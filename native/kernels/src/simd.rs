@@ -3,6 +3,8 @@
 //! The pattern: a body is `#[inline(always)] unsafe fn body<V: Simd>(..)`, and [`simd_fn!`](crate::simd_fn) makes the
 //! entry `name(isa, ..)` that runs it inside a function with the right target features (only there do the intrinsics
 //! become single instructions). Entries are `inline(never)`: a register tile inlined into its outer loops spills.
+//! Lane arithmetic in a closure (`map_or`, `from_fn`) is the trap: one that is not inlined has no target features, and
+//! each of its intrinsics becomes a call. Loops and `match` are safe.
 
 use crate::isa::Isa;
 

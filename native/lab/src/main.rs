@@ -6,7 +6,6 @@
 mod layers;
 mod products;
 
-use std::time::Instant;
 use turbogr_kernels::{Ctx, measure};
 
 /// Tokens of every case.
@@ -22,10 +21,22 @@ pub struct Contestant<'a> {
     pub run: Box<dyn FnMut() + 'a>,
 }
 
-fn seconds(f: &mut dyn FnMut()) -> f64 {
-    let start = Instant::now();
+/// CPU time for one thread, so that a busy machine disturbs less; wall time for several.
+fn seconds(threads: usize, f: &mut dyn FnMut()) -> f64 {
+    let clock = if threads == 1 {
+        libc::CLOCK_THREAD_CPUTIME_ID
+    } else {
+        libc::CLOCK_MONOTONIC
+    };
+    let now = || {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the clock writes its time there.
+        unsafe { libc::clock_gettime(clock, &mut time) };
+        time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    };
+    let start = now();
     f();
-    start.elapsed().as_secs_f64()
+    now() - start
 }
 
 /// Interleaved rounds of the peak and every contestant; one line each.
@@ -41,12 +52,12 @@ fn race(cx: &Ctx, title: &str, mut contestants: Vec<Contestant>) {
         if round >= ROUNDS.start && spent > SECONDS * contestants.len() as f64 {
             break;
         }
-        let peak = seconds(&mut || {
+        let peak = seconds(cx.pool.threads(), &mut || {
             std::hint::black_box(measure::fma_peak(cx, FMA_ROUNDS));
         });
         peaks.push(measure::fma_peak_flops(cx, FMA_ROUNDS) / peak);
         for (contestant, times) in contestants.iter_mut().zip(&mut times) {
-            let time = seconds(&mut contestant.run);
+            let time = seconds(cx.pool.threads(), &mut contestant.run);
             times.push(contestant.flops / time);
             spent += time;
         }

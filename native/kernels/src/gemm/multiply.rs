@@ -98,7 +98,7 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
     });
 
     let whole = finish.whole_rows();
-    // One panel's results are finished at once, unless whole rows are wanted or the depth comes in slices.
+    // A tile's results are taken at once, unless whole rows are wanted or the depth comes in slices.
     let keep = whole || slices > 1;
     let rows = even_part(m, ROWS.min(m.div_ceil(BLOCKS).next_multiple_of(MR)), MR);
     // 16 floats more, so that the rows of a power-of-two width do not share a cache set.
@@ -107,7 +107,7 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
     let (mut a, mut stage, mut acc) = (
         cx.per_worker::<f32>(rows * depth + 2),
         cx.per_worker::<f32>(MR * stage_stride),
-        cx.per_worker::<f32>(rows * stride),
+        cx.per_worker::<f32>(if keep { rows * stride } else { MR * NR }),
     );
     let (a, stage, acc) = (a.slots(), stage.slots(), acc.slots());
     let weights = &packed;
@@ -134,11 +134,13 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
                     to: a,
                 };
                 dispatch(cx.isa, source);
+                let take = !whole && slice + 1 == slices;
                 for panel in 0..panels {
                     let b = weights.as_ptr().add(at * panels * NR + panel * NR * depth);
-                    let c = if keep { acc.add(panel * NR) } else { acc };
-                    for sliver in 0..rows.div_ceil(MR) {
-                        let (a, c) = (a.add(sliver * MR * depth), c.add(sliver * MR * stride));
+                    let (j, n) = (panel * NR, NR.min(n - panel * NR));
+                    for top in (0..rows).step_by(MR) {
+                        let c = if keep { acc.add(top * stride + j) } else { acc };
+                        let a = a.add(top * depth);
                         tile(
                             cx.isa,
                             &Tile {
@@ -150,21 +152,22 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
                                 accumulate: slice > 0,
                             },
                         );
-                    }
-                    if !whole && slice + 1 == slices {
-                        let (j, n) = (panel * NR, NR.min(n - panel * NR));
-                        dispatch(
-                            cx.isa,
-                            FinishRows {
-                                finish,
-                                first,
-                                rows,
-                                j,
-                                n,
-                                acc: c,
-                                stride,
-                            },
-                        );
+                        if take {
+                            // Tile by tile, so that the stores drain while the next tile computes.
+                            let (first, rows) = (first + top, MR.min(rows - top));
+                            dispatch(
+                                cx.isa,
+                                FinishRows {
+                                    finish,
+                                    first,
+                                    rows,
+                                    j,
+                                    n,
+                                    acc: c,
+                                    stride,
+                                },
+                            );
+                        }
                     }
                 }
             }

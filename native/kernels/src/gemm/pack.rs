@@ -29,15 +29,16 @@ impl<S: Source> Kernel for PackRows<'_, S> {
             }
             for sliver in 0..self.rows.div_ceil(MR) {
                 let first = sliver * MR;
-                let rows: [*const f32; MR] = std::array::from_fn(|r| {
+                let mut rows = [std::ptr::null(); MR];
+                for (r, row) in rows.iter_mut().enumerate() {
                     let stage = self.stage.add(r * self.stage_stride);
-                    if first + r < self.rows {
+                    *row = if first + r < self.rows {
                         self.source.row::<V>(self.first + first + r, self.k, self.depth, stage)
                     } else {
                         std::slice::from_raw_parts_mut(stage, self.depth).fill(0.0);
                         stage
-                    }
-                });
+                    };
+                }
                 interleave::<V>(&rows, self.depth, self.to.add(first * self.depth));
             }
         }
@@ -51,7 +52,10 @@ unsafe fn interleave<V: Simd>(rows: &[*const f32; MR], depth: usize, to: *mut f3
     unsafe {
         let whole = depth / LANES * LANES;
         for k in (0..whole).step_by(LANES) {
-            let lanes: [V; LANES] = std::array::from_fn(|r| if r < MR { V::load(rows[r].add(k)) } else { V::zero() });
+            let mut lanes = [V::zero(); LANES];
+            for (lane, row) in lanes.iter_mut().zip(rows) {
+                *lane = V::load(row.add(k));
+            }
             for (u, column) in V::transpose(lanes).into_iter().enumerate() {
                 column.store(to.add((k + u) * MR));
             }
@@ -99,14 +103,10 @@ impl Kernel for PackPanel {
                     let rows = NR.min(w.rows - self.j);
                     for half in [0, LANES] {
                         for k in (0..self.depth).step_by(LANES) {
-                            let lanes: [V; LANES] = std::array::from_fn(|r| {
-                                let row = w.at(self.j + half + r, self.k + k);
-                                if half + r < rows {
-                                    V::load_upto(row, self.depth - k)
-                                } else {
-                                    V::zero()
-                                }
-                            });
+                            let mut lanes = [V::zero(); LANES];
+                            for (r, lane) in lanes.iter_mut().enumerate().take(rows.saturating_sub(half)) {
+                                *lane = V::load_upto(w.at(self.j + half + r, self.k + k), self.depth - k);
+                            }
                             let columns = V::transpose(lanes);
                             for (u, column) in columns.into_iter().enumerate().take(self.depth - k) {
                                 column.store(self.to.add((k + u) * NR + half));

@@ -68,9 +68,10 @@ impl Finish for Activate<'_> {
             for at in (0..n).step_by(LANES) {
                 let (left, j) = (n - at, j + at);
                 let sum = V::load(acc.add(at));
-                let z = self
-                    .bias
-                    .map_or(sum, |bias| V::load_upto(bias.as_ptr().add(j), left).add(sum));
+                let z = match self.bias {
+                    Some(bias) => V::load_upto(bias.as_ptr().add(j), left).add(sum),
+                    None => sum,
+                };
                 if let Some(to) = self.z {
                     z.store_upto(to.at(i, j), left);
                 }

@@ -53,12 +53,14 @@ unsafe fn forward_body<V: Simd>(f: &Forward, first: usize, rows: usize) {
             for at in (0..d).step_by(LANES) {
                 let left = d - at;
                 let xhat = V::load_upto(x.add(at), left).sub(mean).mul(rstd);
-                let gain = f
-                    .gain
-                    .map_or(V::splat(1.0), |gain| V::load_upto(gain.as_ptr().add(at), left));
-                let shift = f
-                    .shift
-                    .map_or(V::zero(), |shift| V::load_upto(shift.as_ptr().add(at), left));
+                let gain = match f.gain {
+                    Some(gain) => V::load_upto(gain.as_ptr().add(at), left),
+                    None => V::splat(1.0),
+                };
+                let shift = match f.shift {
+                    Some(shift) => V::load_upto(shift.as_ptr().add(at), left),
+                    None => V::zero(),
+                };
                 xhat.fma(gain, shift).store_upto(y.add(at), left);
             }
         }
@@ -103,9 +105,10 @@ unsafe fn backward_body<V: Simd>(b: &Backward, first: usize, rows: usize, to: &B
                 let left = d - at;
                 let dy = V::load_upto(dy.add(at), left);
                 let xhat = V::load_upto(x.add(at), left).sub(mean).mul(rstd);
-                let gain = b
-                    .gain
-                    .map_or(V::splat(1.0), |gain| V::load_upto(gain.as_ptr().add(at), left));
+                let gain = match b.gain {
+                    Some(gain) => V::load_upto(gain.as_ptr().add(at), left),
+                    None => V::splat(1.0),
+                };
                 dy.mul(gain).store_upto(to.scratch.add(at), left);
                 let (dgain, dshift) = (to.dgain.add(at), to.dshift.add(at));
                 dy.fma(xhat, V::load_upto(dgain, left)).store_upto(dgain, left);
