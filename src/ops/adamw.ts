@@ -6,28 +6,17 @@ import type { Tensor } from '../tensor/tensor.js';
 
 export type { AdamHyper } from '../native/call.js';
 
-export interface AdamWState {
+export interface AdamW {
   /** Parameter, gradient and the two moments, all of one size. Moments start at zero. */
   p: Tensor<'f32'>;
   g: Tensor<'f32'>;
   m: Tensor<'f32'>;
   v: Tensor<'f32'>;
-}
-
-export interface AdamWOptions {
+  hyper: AdamHyper;
   /** A scalar that multiplies the gradient: clipping. */
-  gradScale?: Tensor<'f32'>;
-  stream?: StreamName;
+  gradScale?: Tensor<'f32'> | undefined;
 }
 
-export function adamw(device: Device, state: AdamWState, hyper: AdamHyper, options: AdamWOptions = {}): void {
-  device
-    .call('adamw')
-    .tensor(state.p)
-    .tensor(state.g)
-    .tensor(state.m)
-    .tensor(state.v)
-    .adam(hyper)
-    .tensor(options.gradScale)
-    .submit(options.stream);
+export function adamw(device: Device, { p, g, m, v, hyper, gradScale }: AdamW, stream?: StreamName): void {
+  device.call('adamw').tensor(p).tensor(g).tensor(m).tensor(v).adam(hyper).tensor(gradScale).submit(stream);
 }

@@ -6,6 +6,7 @@
 import type { Call, RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
+import type { AliasTable } from './alias-table.js';
 
 export type Sampler =
   /** Ids first .. first + count - 1, all alike. */
@@ -14,13 +15,6 @@ export type Sampler =
   | { kind: 'popularity'; table: AliasTable }
   /** The positives of the batch's trained tokens. */
   | { kind: 'in-batch'; positives: Tensor<'i32'> };
-
-export interface AliasTable {
-  threshold: Tensor<'f32'>; // [V]
-  alias: Tensor<'i32'>; // [V]
-  /** Log of each item's probability of being drawn, for the losses' logQ correction; -inf where the weight is 0. */
-  logq: Tensor<'f32'>; // [V]
-}
 
 /** Overwrites ids[T, R]. */
 export function drawNegatives(
@@ -45,12 +39,4 @@ function writeSampler(call: Call, sampler: Sampler): Call {
     default:
       return call.number(2).tensor(sampler.positives);
   }
-}
-
-/** Vose's alias method: a draw costs one look-up whatever the number of items. `weights` [V] need not sum to 1. */
-export function aliasTable(device: Device, weights: Tensor<'f32'>): AliasTable {
-  const shape = [1, weights.size] as const;
-  const table = { threshold: device.tensor(shape), alias: device.tensor(shape, 'i32'), logq: device.tensor(shape) };
-  device.call('alias_table').tensor(weights).tensor(table.threshold).tensor(table.alias).tensor(table.logq).submit();
-  return table;
 }

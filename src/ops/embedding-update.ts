@@ -25,7 +25,7 @@ export type TableUpdate =
 
 export interface EmbeddingUpdateOptions {
   /** A scalar that multiplies the gradient: clipping. Not for 'dense' and 'square-sum'. */
-  gradScale?: Tensor<'f32'>;
+  gradScale?: Tensor<'f32'> | undefined;
   stream?: StreamName;
 }
 

@@ -1,0 +1,21 @@
+// Vose's alias method: drawing an item by its weight costs one look-up, whatever the number of items.
+//
+// V items.
+
+import type { Device } from '../native/device.js';
+import type { Tensor } from '../tensor/tensor.js';
+
+export interface AliasTable {
+  threshold: Tensor<'f32'>; // [V]
+  alias: Tensor<'i32'>; // [V]
+  /** Log of each item's probability of being drawn, for the losses' logQ correction; -inf where the weight is 0. */
+  logq: Tensor<'f32'>; // [V]
+}
+
+/** `weights` [V] need not sum to 1. The caller owns the result. */
+export function aliasTable(device: Device, weights: Tensor<'f32'>): AliasTable {
+  const shape = [1, weights.size] as const;
+  const table = { threshold: device.tensor(shape), alias: device.tensor(shape, 'i32'), logq: device.tensor(shape) };
+  device.call('alias_table').tensor(weights).tensor(table.threshold).tensor(table.alias).tensor(table.logq).submit();
+  return table;
+}
