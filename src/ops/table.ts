@@ -58,10 +58,15 @@ export class Table {
     return { to: (this.#buffer ??= this.#device.tensor(this.value.shape)), accumulate };
   }
 
-  /** Forgets all of the gradient and lets go of what the contributions held. */
-  clearGrad(): void {
+  /** Forgets the contributions, once they are in a dense gradient or applied, and lets go of what they held. */
+  clearContributions(): void {
     for (const contribution of this.#contributions) contribution.release();
     this.#contributions = [];
+  }
+
+  /** Forgets all of the gradient. */
+  clearGrad(): void {
+    this.clearContributions();
     this.#written = false;
   }
 
