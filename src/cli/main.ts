@@ -4,8 +4,14 @@
 import { Command } from '@commander-js/extra-typings';
 import { UserError } from '../util/errors.js';
 import { benchCommand } from './bench.js';
+import { configCommand } from './config.js';
+import { evaluateCommand } from './evaluate.js';
+import { exportCommand } from './export.js';
 import { prepareCommand } from './prepare.js';
+import { recommendCommand } from './recommend.js';
+import { resumeCommand } from './resume.js';
 import { synthCommand } from './synth.js';
+import { trainCommand } from './train.js';
 
 const program = new Command('turbogr')
   .description('Training system for generative recommendation: a log file in, a trained model out.')
@@ -13,6 +19,12 @@ const program = new Command('turbogr')
   .showHelpAfterError('(turbogr --help lists the commands)')
   .addCommand(synthCommand())
   .addCommand(prepareCommand())
+  .addCommand(trainCommand())
+  .addCommand(resumeCommand())
+  .addCommand(evaluateCommand())
+  .addCommand(recommendCommand())
+  .addCommand(exportCommand())
+  .addCommand(configCommand())
   .addCommand(benchCommand());
 
 try {

@@ -22,7 +22,10 @@ const model = z.strictObject({
   dropout: rate.default(0.2).describe('after the input and inside the blocks'),
   attentionDropout: rate.default(0).describe('on softmax weights (sasrec only)'),
   timeBias: z.enum(['auto', 'off']).default('auto').describe('relative time bias when the log has timestamps'),
-  actions: z.boolean().default(false).describe('add an embedding of each bit of the action mask to the input'),
+  actions: z
+    .boolean()
+    .default(false)
+    .describe('add an embedding of the action to the input, a row for each combination'),
   sideFeatures: z.array(z.string().min(1)).default([]).describe('item feature columns whose embeddings are added'),
 });
 
@@ -90,7 +93,7 @@ const evaluation = z.strictObject({
 });
 
 const checkpoint = z.strictObject({
-  every: positive.optional().describe('steps between checkpoints; at the end of each epoch unless given'),
+  every: positive.optional().describe('steps between checkpoints, besides those at the end of each epoch'),
   keep: positive.default(2).describe('newest checkpoints to keep; the best one is kept besides'),
 });
 
@@ -109,6 +112,10 @@ export const configSchema = z.strictObject({
     .enum(['latest', 'sliding'])
     .default('latest')
     .describe('histories longer than maxLength: newest part only, or windows that cover all'),
+  trainOn: z
+    .enum(['train', 'train+validation'])
+    .default('train')
+    .describe('train+validation fits the held-out validation events too; there is nothing left to choose by then'),
   epochs: positive.default(20),
   maxSteps: positive.optional().describe('stop after so many optimiser steps'),
   evaluation: evaluation.prefault({}),

@@ -7,6 +7,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { syncFolder, writeFileAtomic } from '../util/atomic-file.js';
+import { UserError } from '../util/errors.js';
 import { canonicalJson, sha256, sha256File } from '../util/hash.js';
 import { type Dtype, SafetensorsFile, SafetensorsWriter } from '../util/safetensors.js';
 
@@ -119,6 +120,13 @@ export class CheckpointFolder {
   load(step: number): Checkpoint | Refusal {
     const path = join(this.path, `step-${String(step).padStart(8, '0')}`);
     return verifyCheckpoint(path, this.#identity);
+  }
+
+  /** A checkpoint that must be there, such as the best one. */
+  require(step: number): Checkpoint {
+    const found = this.load(step);
+    if ('state' in found) return found;
+    throw new UserError('bad-checkpoint', `${found.path} is refused: ${found.reason}`, 'Train the run again.');
   }
 
   /** Removes all but the newest `keep` and the one of step `best`. */

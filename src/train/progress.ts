@@ -29,7 +29,9 @@ export class ProgressView {
       this.#firstStep ??= event.step - 1;
       const rate = `${formatCount(event.tokensPerSecond)} tokens/s`;
       const place = `epoch ${event.epoch + 1}/${this.#options.epochs}  step ${event.step}/${this.#options.totalSteps}`;
-      this.#line.update(`${place}  loss ${event.loss.toFixed(4)}  ${rate}  ${this.#timeLeft(event.step)}${this.#validation}`);
+      this.#line.update(
+        `${place}  loss ${event.loss.toFixed(4)}  ${rate}  ${this.#timeLeft(event.step)}${this.#validation}`,
+      );
     } else if (event.kind === 'epoch') {
       const rate = `${formatCount(event.tokens / event.seconds)} tokens/s  MFU ${formatShare(event.mfu, 0)}`;
       const place = `epoch ${String(event.epoch + 1).padStart(String(this.#options.epochs).length)}`;

@@ -1,0 +1,65 @@
+// The flags by which a config is given on the command line, the same for every command that takes one.
+// Later ones win: recipe, then file, then --set, then the short flags.
+
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { parseAssignments, readConfigFile } from '../config/resolve.js';
+import type { ConfigInput } from '../config/schema.js';
+
+export function parseWhole(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(text);
+}
+
+function parsePositive(text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new InvalidArgumentError('It must be a number above 0.');
+  return value;
+}
+
+function collect(value: string, earlier: string[]): string[] {
+  return [...earlier, value];
+}
+
+export function withConfigFlags<A extends unknown[]>(command: Command<A>) {
+  return command
+    .option('--recipe <name>', 'named starting point, such as ml-1m-hstu')
+    .option('--config <file>', 'YAML, JSON, .js or .ts file with the config')
+    .option('--set <key=value>', 'any key of the config, such as model.d=64; may be repeated', collect, [])
+    .option('--model <kind>', 'hstu, fuxi or sasrec')
+    .option('--size <name>', 'tiny, small, medium, large or long')
+    .option('--epochs <count>', 'epochs to train', parseWhole)
+    .option('--lr <rate>', 'peak learning rate', parsePositive)
+    .option('--seed <number>', 'same seed, same weights', parseWhole)
+    .option('--threads <count>', 'worker threads; never changes a result', parseWhole);
+}
+
+export interface ConfigFlags {
+  recipe?: string | undefined;
+  config?: string | undefined;
+  set: string[];
+  model?: string | undefined;
+  size?: string | undefined;
+  epochs?: number | undefined;
+  lr?: number | undefined;
+  seed?: number | undefined;
+  threads?: number | undefined;
+}
+
+/** The config that the flags describe, unchecked: `resolveConfig` checks it. */
+export async function readConfigFlags(flags: ConfigFlags): Promise<ConfigInput[]> {
+  const file = flags.config === undefined ? {} : await readConfigFile(flags.config);
+  const { recipe, model, size, epochs, lr, seed, threads } = flags;
+  const short = {
+    recipe,
+    model: defined({ kind: model, size }),
+    optimizer: defined({ lr }),
+    epochs,
+    seed,
+    threads,
+  };
+  return [file, parseAssignments(flags.set), defined(short) as ConfigInput];
+}
+
+function defined(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

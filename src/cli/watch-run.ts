@@ -1,0 +1,43 @@
+// A run as the person at the terminal sees it: what it is, how it goes, how it ended. The first Ctrl-C finishes the step
+// and writes a checkpoint; a second one ends the process, which loses nothing but the steps since the last checkpoint.
+import type { RunEvent } from '../events/event.js';
+import type { TrainReport, TrainStart } from '../recipes/train.js';
+import { ProgressView } from '../train/progress.js';
+import { describeReport, describeStart } from './describe.js';
+
+export interface Watch {
+  onStart: (start: TrainStart) => void;
+  onEvent: (event: RunEvent) => void;
+  signal: AbortSignal;
+}
+
+/** Runs a job, shows it, and prints its report. With `json`, stdout carries the report alone. */
+export async function watchRun(json: boolean, job: (watch: Watch) => Promise<TrainReport>): Promise<TrainReport> {
+  const say = (line: string) => void (json ? process.stderr : process.stdout).write(`${line}\n`);
+  const stop = new AbortController();
+  const onSignal = () => {
+    if (stop.signal.aborted) process.exit(130);
+    stop.abort();
+    say('\nfinishing this step, then writing a checkpoint; Ctrl-C again to leave at once');
+  };
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  let view: ProgressView | undefined;
+  try {
+    const report = await job({
+      onStart: start => {
+        say(describeStart(start));
+        view = new ProgressView({ epochs: start.config.epochs, totalSteps: start.totalSteps, print: say });
+      },
+      onEvent: event => view?.show(event),
+      signal: stop.signal,
+    });
+    if (report.reason === 'interrupted') {
+      say(`stopped at step ${report.step}; go on with: turbogr resume ${report.run}`);
+      process.exitCode = 130;
+    }
+    process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${describeReport(report)}\n`);
+    return report;
+  } finally {
+    process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal);
+  }
+}

@@ -1,0 +1,70 @@
+// The cases of an evaluation in batches: what the model reads, which item it has to find, and which items are left out
+// of the ranking. Model and baselines go through the same cases in the same order.
+
+import { BatchPlan } from '../data/batch/batch-plan.js';
+import { BatchBuffer, type JaggedBatch } from '../data/batch/jagged-batch.js';
+import { evaluationWindows, type Windows } from '../data/batch/windows.js';
+import type { SequenceSource } from '../data/sequence-source.js';
+import { Random } from '../util/random.js';
+
+export interface CaseOptions {
+  source: SequenceSource;
+  part: 'validation' | 'test';
+  maxLength: number;
+  /** Left out of the ranking: all earlier items, those the model read, or nothing. */
+  exclude: 'history' | 'input' | 'none';
+  /** So many users, drawn by a fixed seed: the same ones each time. All unless given. */
+  users?: number;
+}
+
+export interface CaseBatch {
+  batch: JaggedBatch;
+  /** [C] the items to find. */
+  targets: Int32Array;
+  /** Case c leaves out ids excluded[excludedOffsets[c]] .. excluded[excludedOffsets[c + 1] - 1]. */
+  excluded: Int32Array;
+  excludedOffsets: Int32Array;
+}
+
+/** Tokens of an evaluation batch at least; a longer sequence makes its own larger. */
+const BATCH_TOKENS = 16_384;
+
+/** Valid until the next one is asked for. */
+export function* evaluationCases(options: CaseOptions): Generator<CaseBatch> {
+  const { source, part, maxLength, exclude } = options;
+  const windows = sample(evaluationWindows(source, { part, maxLength }), options.users);
+  const size = { tokens: Math.max(BATCH_TOKENS, maxLength) };
+  const plan = new BatchPlan({ windows, size, seed: 0, shuffle: false });
+  const buffer = new BatchBuffer(source, windows);
+  for (let position = 0; position < plan.batches(0); position++) {
+    const batch = buffer.fill(plan.batch({ epoch: 0, position }));
+    const targets = Int32Array.from(batch.users, (_, c) => batch.target[batch.offsets[c + 1]! - 1]!);
+    yield { batch, targets, ...exclusions(source, batch, exclude) };
+  }
+}
+
+function exclusions(
+  source: SequenceSource,
+  batch: JaggedBatch,
+  exclude: CaseOptions['exclude'],
+): Pick<CaseBatch, 'excluded' | 'excludedOffsets'> {
+  if (exclude === 'input') return { excluded: batch.item, excludedOffsets: batch.offsets };
+  const excludedOffsets = new Int32Array(batch.users.length + 1);
+  if (exclude === 'none') return { excluded: new Int32Array(0), excludedOffsets };
+  for (let c = 0; c < batch.users.length; c++) excludedOffsets[c + 1] = excludedOffsets[c]! + batch.ends[c]!;
+  const item = new Int32Array(excludedOffsets.at(-1)!);
+  batch.users.forEach((user, c) => source.read(user, 0, batch.ends[c]!, { item }, excludedOffsets[c]!));
+  return { excluded: item, excludedOffsets };
+}
+
+/** Windows of `users` randomly chosen users, in their own order. */
+function sample(windows: Windows, users: number | undefined): Windows {
+  const present = [...new Set(windows.user)];
+  if (users === undefined || users >= present.length) return windows;
+  const order = Int32Array.from(present);
+  new Random(0, 'evaluated users').shuffle(order);
+  const chosen = new Set(order.subarray(0, users));
+  const kept = Array.from(windows.user.keys()).filter(w => chosen.has(windows.user[w]!));
+  const column = (values: Int32Array) => Int32Array.from(kept, w => values[w]!);
+  return { count: kept.length, user: column(windows.user), from: column(windows.from), to: column(windows.to) };
+}

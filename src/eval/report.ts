@@ -1,0 +1,59 @@
+// An evaluation as a person reads it: the model beside the baselines, every figure with its interval, and what the
+// figures are figures of.
+
+import { formatCount, formatShare, table } from '../util/terminal.js';
+import type { ListQuality } from './list-quality.js';
+import type { Metrics } from './metrics.js';
+
+export interface EvaluationReport {
+  part: 'validation' | 'test';
+  /** SHA-256 of the split: figures under different fingerprints are not comparable. */
+  fingerprint: string;
+  split: string;
+  exclude: 'history' | 'input' | 'none';
+  items: number;
+  cases: number;
+  /** Cases whose target is itself left out of the ranking, and so counts as a miss. */
+  excludedTargets: number;
+  /** By ranker: `model`, `popularity`, `first-order Markov`. */
+  metrics: Record<string, Metrics>;
+  lists: ListQuality;
+  seconds: number;
+}
+
+const EXCLUDED = {
+  history: "all of a user's earlier items left out of the ranking",
+  input: 'the items that the model read left out of the ranking',
+  none: 'nothing left out of the ranking',
+};
+
+export function describeEvaluation(report: EvaluationReport): string {
+  const rankers = Object.keys(report.metrics);
+  const names = Object.keys(report.metrics[rankers[0]!]!).filter(name => !isRepeat(report, name));
+  const cell = ({ value, margin }: { value: number; margin: number }) =>
+    `${value.toFixed(4)} ± ${Number.isFinite(margin) ? margin.toFixed(4) : '?'}`;
+  const rows = names.map(name => [name, ...rankers.map(ranker => cell(report.metrics[ranker]![name]!))]);
+  const { lists } = report;
+  const excludedTargets =
+    report.excludedTargets === 0
+      ? ''
+      : `\n${formatCount(report.excludedTargets)} targets are among the items left out and count as misses`;
+  return [
+    `${report.part}: ${formatCount(report.cases)} cases, ranked in the whole catalogue of ${formatCount(report.items)}, ` +
+      `${EXCLUDED[report.exclude]}${excludedTargets}`,
+    `split ${report.split}, fingerprint ${report.fingerprint.slice(0, 16)}; ± is a 95 % interval over users`,
+    '',
+    table(['', ...rankers], rows),
+    '',
+    `top ${lists.k}: ${formatShare(lists.coverage, 1)} of the catalogue used; ` +
+      `${formatShare(lists.popularShare, 1)} of the slots go to the most popular tenth of it ` +
+      `(${formatShare(lists.popularShareOfTargets, 1)} of the true targets do)`,
+  ].join('\n');
+}
+
+/** Recall equals HR where every user has one case; printing both would only look like more evidence. */
+function isRepeat(report: EvaluationReport, name: string): boolean {
+  if (!name.startsWith('recall@')) return false;
+  const hr = name.replace('recall', 'hr');
+  return Object.values(report.metrics).every(metrics => metrics[name]!.value === metrics[hr]!.value);
+}

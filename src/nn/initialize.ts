@@ -1,0 +1,21 @@
+// First values of a parameter, from counter-based random numbers.
+
+import type { RandomKey } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import { fillConstant, fillNormal, fillTruncNormal, fillUniform } from '../ops/fill.js';
+import type { Tensor } from '../tensor/tensor.js';
+import type { Init } from './parameter-spec.js';
+
+/** Enqueues the filling of `to`. */
+export function initialize(device: Device, to: Tensor<'f32'>, init: Init, key: RandomKey): void {
+  switch (init.kind) {
+    case 'constant':
+      return fillConstant(device, to, init.value);
+    case 'uniform':
+      return fillUniform(device, to, key, { low: -init.bound, high: init.bound });
+    case 'normal':
+      return fillNormal(device, to, key, { std: init.std });
+    case 'trunc-normal':
+      return fillTruncNormal(device, to, key, { std: init.std, low: -2 * init.std, high: 2 * init.std });
+  }
+}

@@ -1,0 +1,135 @@
+// A model with its weights: tables and positions of the input, parameters of the blocks. The same class trains,
+// evaluates and serves; it is saved and loaded by the names of its parameters.
+//
+// T tokens, V items, D model width, N longest sequence + output slots.
+
+import { createHash } from 'node:crypto';
+import type { Device } from '../native/device.js';
+import { embeddingGather } from '../ops/embedding-gather.js';
+import { Parameter } from '../ops/parameter.js';
+import { Table } from '../ops/table.js';
+import type { Tape } from '../ops/tape.js';
+import type { Tensor } from '../tensor/tensor.js';
+import { UserError } from '../util/errors.js';
+import type { SafetensorsFile } from '../util/safetensors.js';
+import { BatchTensors, type ModelInput } from './batch-tensors.js';
+import type { ModelDefinition, Weights } from './definition.js';
+import { initialize } from './initialize.js';
+import type { ModelShape } from './model-shape.js';
+import { countParameters, matrix, type ParameterSpec, truncNormal, xavierNormal } from './parameter-spec.js';
+
+export class Model {
+  readonly device: Device;
+  readonly shape: ModelShape;
+  /** The item table first, then those of actions and side features. */
+  readonly tables: readonly Table[];
+  /** Dense parameters, positions first. */
+  readonly parameters: readonly Parameter[];
+  readonly specs: readonly ParameterSpec[];
+  readonly #byName: ReadonlyMap<string, Parameter>;
+
+  /** With random weights: the same seed gives the same ones. */
+  constructor(device: Device, shape: ModelShape, seed: number) {
+    this.device = device;
+    this.shape = shape;
+    const { d } = shape.definition;
+    const tableSpecs = [
+      matrix('items', [shape.items, d], truncNormal(0.02)),
+      ...(shape.actions > 0 ? [matrix('actions', [shape.actions, d], truncNormal(0.02))] : []),
+      ...shape.sideFeatures.map(({ name, rows }) => matrix(`features.${name}`, [rows, d], truncNormal(0.02))),
+    ];
+    this.specs = [
+      matrix('positions', [shape.positions, d], xavierNormal(shape.positions, d)),
+      ...shape.definition.parameters,
+    ];
+    const allocate = (spec: ParameterSpec) => device.tensor([spec.rows, spec.cols]);
+    this.tables = tableSpecs.map(spec => new Table(device, spec.name, allocate(spec)));
+    this.parameters = this.specs.map(spec => new Parameter(device, spec.name, allocate(spec)));
+    this.#byName = new Map(this.parameters.map(parameter => [parameter.name, parameter]));
+    [...tableSpecs, ...this.specs].forEach((spec, purpose) => {
+      initialize(device, this.tensors()[purpose]!.value as Tensor<'f32'>, spec.init, { seed, step: 0, purpose });
+    });
+  }
+
+  get items(): Table {
+    return this.tables[0]!;
+  }
+
+  get definition(): ModelDefinition {
+    return this.shape.definition;
+  }
+
+  /** Parameters of the blocks, all dense ones, and all rows of tables. */
+  get counts(): { blockParameters: number; denseParameters: number; tableParameters: number } {
+    return {
+      blockParameters: countParameters(this.definition.parameters),
+      denseParameters: countParameters(this.specs),
+      tableParameters: this.tables.reduce((sum, table) => sum + table.value.size, 0),
+    };
+  }
+
+  readonly weights: Weights = name => {
+    const parameter = this.#byName.get(name);
+    if (parameter) return parameter;
+    throw new Error(`the model has no parameter "${name}"; it has ${[...this.#byName.keys()].join(', ')}`);
+  };
+
+  /** [T, D] states of a batch; the row of an event predicts the one after it. */
+  encode(tape: Tape, batch: BatchTensors): Tensor<'f32'> {
+    const { definition, dropout } = this.shape;
+    const { tokens } = batch;
+    const items = { table: this.items, ids: batch.items, scale: Math.sqrt(definition.d) };
+    const sides = this.tables.slice(1).map((table, i) => ({ table, ids: batch.sideIds[i]! }));
+    const { offsets } = tokens;
+    const x = embeddingGather(tape, [items, ...sides], { positions: this.weights('positions'), offsets, dropout });
+    return definition.forward({ tape, x, tokens, weights: this.weights });
+  }
+
+  /** A batch on the device, with what this model needs of it. The caller disposes of it. */
+  upload(input: ModelInput): BatchTensors {
+    return new BatchTensors(this.device, input, this.shape);
+  }
+
+  /** The weights by name, for checkpoints and export; each is read when its turn comes. */
+  stored(): { name: string; dtype: 'F32'; shape: readonly number[]; read: () => Promise<Float32Array> }[] {
+    return this.tensors().map(({ name, value }) => ({
+      name,
+      dtype: 'F32',
+      shape: value.shape,
+      read: () => this.device.read(value as Tensor<'f32'>),
+    }));
+  }
+
+  /** Overwrites the weights with those of a file; a name or shape that does not fit is refused before any is touched. */
+  load(file: SafetensorsFile): void {
+    for (const { name, value } of this.tensors()) {
+      const shape = file.tensors.get(name)?.shape;
+      if (shape?.[0] === value.rows && shape[1] === value.cols) continue;
+      throw new UserError(
+        'weights-mismatch',
+        `${file.path}: "${name}" is ${shape ? `[${shape.join(', ')}]` : 'missing'}, the model has [${value.shape.join(', ')}]`,
+        'Load weights of the same architecture, sizes and catalogue.',
+      );
+    }
+    for (const { name, value } of this.tensors()) this.device.upload(value, file.read(name, 'F32'));
+  }
+
+  /** SHA-256 over names, shapes and bytes of all weights. */
+  async digest(): Promise<string> {
+    const hash = createHash('sha256');
+    for (const { name, shape, read } of this.stored()) {
+      hash.update(`${name} ${shape.join('x')}\n`);
+      hash.update(await read());
+    }
+    return hash.digest('hex');
+  }
+
+  dispose(): void {
+    for (const tensor of this.tensors()) tensor.dispose();
+  }
+
+  /** All weights: tables, then dense parameters. */
+  tensors(): readonly (Table | Parameter)[] {
+    return [...this.tables, ...this.parameters];
+  }
+}

@@ -1,0 +1,282 @@
+// The training loop: batches in, steps out, with everything that makes a run trustworthy around it: events, validation,
+// early stopping, checkpoints, and continuation from one bit for bit. Model, loss and optimiser are given; nothing here
+// knows an architecture.
+//
+// One await a step: the loss of step t is read while step t + 1 is already enqueued.
+
+import type { ResolvedConfig } from '../config/schema.js';
+import { BatchPlan, type Cursor } from '../data/batch/batch-plan.js';
+import { BatchStream } from '../data/batch/batch-stream.js';
+import type { JaggedBatch } from '../data/batch/jagged-batch.js';
+import { trainingWindows } from '../data/batch/windows.js';
+import type { SequenceSource } from '../data/sequence-source.js';
+import type { RunEvent } from '../events/event.js';
+import { EventLog } from '../events/event-log.js';
+import { UserError } from '../util/errors.js';
+import type { Checkpoint, CheckpointFolder } from './checkpoint.js';
+import { afterValidation, type EarlyStoppingState, NOTHING_YET, shouldStop } from './early-stopping.js';
+import type { RunFolder } from './run-folder.js';
+import type { Learner } from './learner.js';
+
+export interface TrainingOptions {
+  run: RunFolder;
+  source: SequenceSource;
+  learner: Learner;
+  /** The chosen metric on the validation events, higher is better; never called when there is nothing to validate on. */
+  validate?: () => Promise<number>;
+  /** FMA peak in FLOP/s, for the MFU of each epoch. */
+  peakFlops: number;
+  /** Sees every event as it is logged. */
+  onEvent?: (event: RunEvent) => void;
+  /** Aborting finishes the step, writes a checkpoint and returns. */
+  signal?: AbortSignal;
+}
+
+export interface TrainingResult {
+  step: number;
+  epoch: number;
+  reason: 'epochs' | 'steps' | 'patience' | 'interrupted';
+  early: EarlyStoppingState;
+  /** Training time in seconds over all continuations, validation and checkpoints included. */
+  seconds: number;
+}
+
+/** What a checkpoint holds beside tensors. */
+interface TrainingState {
+  cursor: Cursor;
+  early: EarlyStoppingState;
+  /** Sum of loss x tokens, tokens and seconds of the epoch so far. */
+  epoch: EpochSums;
+  seconds: number;
+}
+
+interface EpochSums {
+  loss: number;
+  tokens: number;
+  seconds: number;
+  flops: number;
+}
+
+const FRESH_EPOCH: EpochSums = { loss: 0, tokens: 0, seconds: 0, flops: 0 };
+
+/** The step whose weights validation liked best, as a checkpoint remembers it; undefined without validation. */
+export function bestStep(checkpoint: Checkpoint): number | undefined {
+  return (checkpoint.state as TrainingState).early.best?.step;
+}
+
+/** The batches of a run. */
+export function planBatches(source: SequenceSource, config: ResolvedConfig): BatchPlan {
+  const { split, users } = source;
+  const trainEnd = config.trainOn === 'train' ? split.trainEnd : split.validationEnd;
+  const windows = trainingWindows({ users, split: { ...split, trainEnd } }, config.model.maxLength, config.window);
+  if (windows.count === 0) {
+    throw new UserError(
+      'nothing-to-train-on',
+      'no user has two training events, so there is no next event to learn',
+      'Prepare with a lower --min-user or another --split, or check that --user names the right column.',
+    );
+  }
+  return new BatchPlan({ windows, size: config.batch, seed: config.seed });
+}
+
+/** Optimiser steps of an epoch: batches in groups of `accumulate`, the last group may be smaller. */
+function stepsIn(plan: BatchPlan, epoch: number, accumulate: number): number {
+  return Math.ceil(plan.batches(epoch) / accumulate);
+}
+
+/** Steps that schedule and progress count on. Under a token budget later epochs may differ by a batch or two. */
+export function plannedSteps(plan: BatchPlan, config: ResolvedConfig): number {
+  const all = stepsIn(plan, 0, config.optimizer.accumulate) * config.epochs;
+  return Math.min(all, config.maxSteps ?? all);
+}
+
+export class Trainer {
+  readonly #options: TrainingOptions;
+  readonly #config: ResolvedConfig;
+  readonly #plan: BatchPlan;
+  readonly #totalSteps: number;
+  readonly #checkpoints: CheckpointFolder;
+  #log!: EventLog;
+  #stream!: BatchStream;
+  #step = 0;
+  #state: TrainingState = { cursor: { epoch: 0, position: 0 }, early: NOTHING_YET, epoch: FRESH_EPOCH, seconds: 0 };
+  #savedAt = -1;
+  #clock = performance.now();
+
+  constructor(options: TrainingOptions) {
+    this.#options = options;
+    this.#config = options.run.description.config;
+    this.#plan = planBatches(options.source, this.#config);
+    this.#totalSteps = plannedSteps(this.#plan, this.#config);
+    this.#checkpoints = options.run.checkpoints();
+  }
+
+  /** Trains to the end, or continues from the newest sound checkpoint if the run has one. */
+  async run(): Promise<TrainingResult> {
+    const { checkpoint, refused } = this.#checkpoints.latest();
+    if (checkpoint) this.#restore(checkpoint);
+    this.#log = new EventLog(this.#options.run.events, this.#step);
+    if (checkpoint || refused.length > 0) {
+      this.#emit({ kind: 'resumed', step: this.#step, from: checkpoint?.path ?? 'the beginning', refused });
+    } else {
+      this.#emit(this.#describe());
+    }
+    this.#stream = new BatchStream({
+      source: this.#options.source,
+      plan: this.#plan,
+      cursor: this.#state.cursor,
+      held: this.#config.optimizer.accumulate,
+    });
+    this.#clock = performance.now();
+    try {
+      const reason = await this.#loop();
+      const digest = await this.#options.learner.model.digest();
+      this.#emit({ kind: 'finished', step: this.#step, reason, digest });
+      const { early, seconds, cursor } = this.#state;
+      return { step: this.#step, epoch: cursor.epoch, reason, early, seconds };
+    } finally {
+      this.#stream.close();
+      this.#log.close();
+    }
+  }
+
+  async #loop(): Promise<TrainingResult['reason']> {
+    for (;;) {
+      const reason = this.#ended();
+      if (reason) {
+        await this.#save();
+        return reason;
+      }
+      await this.#trainUntilBoundary();
+      const epochEnded = this.#state.cursor.position === 0;
+      if (epochEnded) await this.#endEpoch();
+      if (epochEnded || this.#step % (this.#config.checkpoint.every ?? Number.POSITIVE_INFINITY) === 0)
+        await this.#save();
+    }
+  }
+
+  #ended(): TrainingResult['reason'] | undefined {
+    const { early, cursor } = this.#state;
+    if (cursor.epoch >= this.#config.epochs) return 'epochs';
+    if (this.#step >= (this.#config.maxSteps ?? Number.POSITIVE_INFINITY)) return 'steps';
+    if (cursor.position === 0 && shouldStop(early, this.#config.evaluation.patience)) return 'patience';
+    return this.#options.signal?.aborted ? 'interrupted' : undefined;
+  }
+
+  /** Steps until something else is due: the end of the epoch, a checkpoint, the last step, an interruption. */
+  async #trainUntilBoundary(): Promise<void> {
+    const { learner, signal } = this.#options;
+    const every = this.#config.checkpoint.every ?? Number.POSITIVE_INFINITY;
+    let last: { step: number; epoch: number; lr: number; tokens: number; loss: Promise<number> } | undefined;
+    const settle = async (): Promise<void> => {
+      if (!last) return;
+      const { step, epoch, lr, tokens } = last;
+      const loss = await last.loss;
+      const seconds = this.#tick();
+      const sums = this.#state.epoch;
+      this.#state.epoch = {
+        loss: sums.loss + loss * tokens,
+        tokens: sums.tokens + tokens,
+        seconds: sums.seconds + seconds,
+        flops: sums.flops,
+      };
+      this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, tokensPerSecond: tokens / seconds });
+    };
+    let boundary = false;
+    while (!boundary) {
+      const { epoch } = this.#state.cursor;
+      const batches = this.#nextGroup();
+      this.#step++;
+      const { loss, lr } = learner.step(batches, { step: this.#step, totalSteps: this.#totalSteps });
+      // The group's buffers are free again: a step copies what it needs before it returns.
+      const tokens = batches.reduce((sum, batch) => sum + batch.item.length, 0);
+      await settle();
+      last = { step: this.#step, epoch, lr, tokens, loss };
+      const limit = this.#config.maxSteps ?? Number.POSITIVE_INFINITY;
+      boundary =
+        this.#state.cursor.position === 0 ||
+        this.#step % every === 0 ||
+        this.#step >= limit ||
+        (signal?.aborted ?? false);
+    }
+    await settle();
+  }
+
+  /** The batches of one optimiser step: `accumulate` of them, fewer at the end of an epoch. */
+  #nextGroup(): JaggedBatch[] {
+    const { epoch, position } = this.#state.cursor;
+    const left = this.#plan.batches(epoch) - position;
+    const count = Math.min(this.#config.optimizer.accumulate, left);
+    const batches = Array.from({ length: count }, () => this.#stream.next());
+    this.#state.cursor = this.#stream.cursor;
+    const { definition } = this.#options.learner.model;
+    let flops = 0;
+    for (const { offsets } of batches) {
+      for (let b = 1; b < offsets.length; b++) flops += definition.flops(offsets[b]! - offsets[b - 1]!);
+    }
+    this.#state.epoch = { ...this.#state.epoch, flops: this.#state.epoch.flops + flops };
+    return batches;
+  }
+
+  async #endEpoch(): Promise<void> {
+    const epoch = this.#state.cursor.epoch - 1;
+    const { loss, tokens, seconds, flops } = this.#state.epoch;
+    const mfu = flops / seconds / this.#options.peakFlops;
+    this.#emit({ kind: 'epoch', step: this.#step, epoch, loss: loss / tokens, tokens, seconds, mfu });
+    this.#state.epoch = FRESH_EPOCH;
+    const { every, metric } = this.#config.evaluation;
+    const due = (epoch + 1) % every === 0 || epoch + 1 === this.#config.epochs;
+    if (!this.#options.validate || !due) return;
+    const value = await this.#options.validate();
+    const early = afterValidation(this.#state.early, { value, step: this.#step, epoch });
+    this.#state.early = early;
+    const best = early.best?.step === this.#step;
+    this.#emit({ kind: 'validation', step: this.#step, epoch, metric, value, best, seconds: this.#tick() });
+  }
+
+  async #save(): Promise<void> {
+    if (this.#savedAt === this.#step) return;
+    const started = performance.now();
+    const { learner } = this.#options;
+    this.#tick();
+    const path = await this.#checkpoints.write({ step: this.#step, state: this.#state, files: learner.files() });
+    this.#savedAt = this.#step;
+    this.#checkpoints.prune(this.#config.checkpoint.keep, this.#state.early.best?.step);
+    this.#emit({ kind: 'checkpoint', step: this.#step, path, seconds: (performance.now() - started) / 1000 });
+  }
+
+  #restore(checkpoint: Checkpoint): void {
+    this.#options.learner.restore(checkpoint);
+    this.#step = checkpoint.step;
+    this.#savedAt = checkpoint.step;
+    this.#state = checkpoint.state as TrainingState;
+  }
+
+  #describe(): RunEvent {
+    const { run, source, learner } = this.#options;
+    const { users, items, fingerprint } = source;
+    const { denseParameters, tableParameters } = learner.model.counts;
+    return {
+      kind: 'run',
+      step: 0,
+      data: { users, items, trainTokens: this.#plan.tokens, fingerprint },
+      model: { kind: learner.model.definition.kind, denseParameters, tableParameters },
+      config: run.description.config,
+      threads: learner.model.device.stats().threads,
+    };
+  }
+
+  /** Seconds since the last tick, added to the run's. */
+  #tick(): number {
+    const now = performance.now();
+    const seconds = (now - this.#clock) / 1000;
+    this.#clock = now;
+    this.#state.seconds += seconds;
+    return seconds;
+  }
+
+  #emit(event: RunEvent): void {
+    this.#log.append(event);
+    this.#options.onEvent?.(event);
+  }
+}
