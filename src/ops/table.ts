@@ -22,16 +22,19 @@ export interface Contribution {
   release(): void;
 }
 
-export class Table {
+/** How rows are stored. */
+export type RowDtype = 'f32' | 'f16';
+
+export class Table<D extends RowDtype = RowDtype> {
   readonly name: string;
   /** [V, D] */
-  readonly value: Tensor<'f32' | 'f16'>;
+  readonly value: Tensor<D>;
   readonly #device: Device;
   #contributions: Contribution[] = [];
   #buffer: Tensor<'f32'> | undefined;
   #written = false;
 
-  constructor(device: Device, name: string, value: Tensor<'f32' | 'f16'>) {
+  constructor(device: Device, name: string, value: Tensor<D>) {
     this.#device = device;
     this.name = name;
     this.value = value;

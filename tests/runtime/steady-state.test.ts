@@ -1,0 +1,74 @@
+// A training step in steady state: no memory from the system, no heap allocation on stream and worker threads, no handle
+// left behind, no growth over thousands of steps; and the same bits for any number of threads.
+import { describe, expect, it } from 'vitest';
+import { Device } from '../../src/native/device.js';
+import { Tape } from '../../src/ops/tape.js';
+import { TinyModel, tinyBatch } from '../support/tiny-model.js';
+
+const LENGTHS = [17, 0, 1, 40, 6, 23];
+
+describe('a steady-state training step', () => {
+  it('allocates nothing: not from the system, not on the heap of a worker', async () => {
+    using device = Device.open({ threads: 2 });
+    const model = new TinyModel(device, 1);
+    const batch = tinyBatch(LENGTHS, 1);
+    for (let step = 1; step <= 20; step++) await model.step(step, batch);
+    await device.sync();
+    const before = device.stats();
+    for (let step = 21; step <= 60; step++) await model.step(step, batch);
+    const after = device.stats();
+    expect(after.systemAllocations).toBe(before.systemAllocations);
+    expect(after.workerAllocations).toBe(before.workerAllocations);
+    expect(after.tensors).toBe(before.tensors);
+  });
+
+  it('leaves no handle behind, also when its tape is thrown away before backward', async () => {
+    using device = Device.open({ threads: 1 });
+    const model = new TinyModel(device, 1);
+    const batch = tinyBatch(LENGTHS, 1);
+    await model.step(1, batch);
+    const { tensors } = device.stats();
+    for (const training of [true, false]) {
+      const tape = new Tape(device, { training });
+      const { inputs } = model.forward(tape, batch);
+      tape.dispose();
+      for (const table of [model.items, model.actions]) table.clearGrad();
+      for (const tensor of inputs) tensor.dispose();
+      expect(device.stats().tensors).toBe(tensors);
+    }
+  });
+
+  it('keeps memory where it was over thousands of steps of changing size', async () => {
+    using device = Device.open({ threads: 1 });
+    const model = new TinyModel(device, 1);
+    const batches = Array.from({ length: 8 }, (_, i) => tinyBatch([5 + i, 0, 20 + i, 1, 3 * i], i));
+    const run = async (from: number, to: number): Promise<void> => {
+      for (let step = from; step <= to; step++) await model.step(step, batches[step % 8]!);
+    };
+    await run(1, 300);
+    const before = { ...device.stats(), rss: process.memoryUsage().rss };
+    await run(301, 2300);
+    const after = { ...device.stats(), rss: process.memoryUsage().rss };
+    expect(after.tensors).toBe(before.tensors);
+    expect(after.reservedBytes).toBe(before.reservedBytes);
+    expect((after.rss - before.rss) / 2 ** 20).toBeLessThan(40);
+  });
+});
+
+describe('training', () => {
+  it('learns, and gives the same bits for 1, 2 and 3 threads', async () => {
+    const run = async (threads: number): Promise<{ losses: number[]; weights: Float32Array }> => {
+      using device = Device.open({ threads });
+      const model = new TinyModel(device, 7);
+      const losses: number[] = [];
+      for (let step = 1; step <= 30; step++) losses.push((await model.step(step, tinyBatch(LENGTHS, 3)))[0]!);
+      return { losses, weights: await model.weights() };
+    };
+    const [one, two, three] = [await run(1), await run(2), await run(3)];
+    expect(one.losses.at(-1)).toBeLessThan(0.8 * one.losses[0]!);
+    for (const other of [two, three]) {
+      expect(other.losses).toEqual(one.losses);
+      expect(Buffer.from(other.weights.buffer).equals(Buffer.from(one.weights.buffer))).toBe(true);
+    }
+  });
+});
