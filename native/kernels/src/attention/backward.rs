@@ -7,7 +7,7 @@ use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::strip::{STRIP, STRIP_FLOATS, Tables, Term, Window};
 use super::table_grads::{Partial, TableGrads};
 use super::tile::{MR, NR, Product, Scores};
-use super::weigh::{Panel, Weigh};
+use super::weigh::{Panel, Unweigh};
 use crate::ctx::Ctx;
 use crate::mat::{Grad, Mat};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
@@ -20,7 +20,7 @@ const ROW: usize = KEYS + LANES;
 
 /// What the pass reads and writes.
 #[derive(Clone, Copy)]
-pub struct Backward<'a, W> {
+pub struct Backward<'a, U> {
     pub q: Mat,
     pub k: Mat,
     pub v: Mat,
@@ -35,7 +35,7 @@ pub struct Backward<'a, W> {
     pub heads: Heads,
     pub offsets: &'a [i32],
     pub bias: Option<&'a Tables<'a>>,
-    pub weigh: W,
+    pub unweigh: U,
 }
 
 /// Scratch of one worker.
@@ -55,7 +55,7 @@ struct Scratch {
     grads: *mut f32,   // [STRIP][ROW]
 }
 
-impl<W: Weigh> Backward<'_, W> {
+impl<U: Unweigh> Backward<'_, U> {
     /// `tables` receives the gradients of the bias tables, if anyone wants them.
     pub fn run(&self, cx: &Ctx, tables: Option<&mut TableGrads>) {
         let plan = Plan::new(cx, Pass::Backward, self.offsets, &self.heads);
@@ -110,8 +110,8 @@ impl<W: Weigh> Backward<'_, W> {
     }
 }
 
-struct BackwardTask<'a, W> {
-    pass: &'a Backward<'a, W>,
+struct BackwardTask<'a, U> {
+    pass: &'a Backward<'a, U>,
     task: Task,
     scratch: Scratch,
     partial: Option<Partial>,
@@ -128,7 +128,7 @@ struct Pair {
     first_of_keys: bool,
 }
 
-impl<W: Weigh> Kernel for BackwardTask<'_, W> {
+impl<U: Unweigh> Kernel for BackwardTask<'_, U> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
         let (offsets, i, j) = (self.pass.offsets, self.task.i as usize, self.task.j as usize);
@@ -150,10 +150,10 @@ impl<W: Weigh> Kernel for BackwardTask<'_, W> {
     }
 }
 
-impl<W: Weigh> BackwardTask<'_, W> {
+impl<U: Unweigh> BackwardTask<'_, U> {
     /// The heads of the task's group, each with its slot in the scratch.
     #[inline(always)]
-    fn group(&self) -> impl Iterator<Item = (usize, usize)> + use<W> {
+    fn group(&self) -> impl Iterator<Item = (usize, usize)> + use<U> {
         self.pass.heads.of(self.task.group as usize).enumerate()
     }
 
@@ -264,6 +264,7 @@ impl<W: Weigh> BackwardTask<'_, W> {
             token: window.token + query,
             head,
             query,
+            rows: MR.min(window.queries - row),
             key,
             keys,
             stride: ROW,
@@ -297,7 +298,9 @@ impl<W: Weigh> BackwardTask<'_, W> {
                 Some(_) => s.total.add(row * BLOCK + tile),
                 None => std::ptr::null_mut(),
             };
-            self.pass.weigh.backward::<V>(&panel, weights, grads, total, slot == 0);
+            self.pass
+                .unweigh
+                .backward::<V>(&panel, weights, grads, total, slot == 0);
             for col in (0..a).step_by(NR) {
                 let product = Product::<ROW, 1> {
                     depth: keys,

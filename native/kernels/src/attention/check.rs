@@ -25,19 +25,23 @@ pub fn grad(op: Op, input: &'static str, grad: &Grad, like: Mat) -> Outcome {
     view(op, input, grad.to.as_ref(), like.rows, like.cols)
 }
 
-/// The gradient of a bias table: one row; asked for only where the table is there.
-pub fn bias_grad(op: Op, input: &'static str, grad: &Option<Grad>, table: Option<&[f32]>) -> Outcome {
-    match (grad, table) {
-        (None, _) => Ok(()),
-        (Some(grad), Some(table)) => view(op, input, grad.to.as_ref(), 1, table.len()),
-        (Some(_), None) => Err(fault(
-            FaultKind::Argument,
-            op,
-            input,
-            "no gradient where the forward pass had no such bias",
-            "one",
-        )),
+/// Gradients of the bias tables: one row each, asked for only where the table is there.
+pub fn bias_grads(op: Op, bias: Option<&Bias>, dpos_w: &Option<Grad>, dts_w: &Option<Grad>) -> Outcome {
+    let tables = [
+        ("dpos_w", dpos_w, bias.map(|bias| bias.pos_w)),
+        ("dts_w", dts_w, bias.and_then(|bias| bias.time).map(|time| time.ts_w)),
+    ];
+    for (input, grad, table) in tables {
+        match (grad, table) {
+            (None, _) => {}
+            (Some(grad), Some(table)) => view(op, input, grad.to.as_ref(), 1, table.len())?,
+            (Some(_), None) => {
+                let expected = "no gradient for a bias that the forward pass did not have";
+                return Err(fault(FaultKind::Argument, op, input, expected, "one"));
+            }
+        }
     }
+    Ok(())
 }
 
 /// Queries, keys and values that fit together and split evenly over the heads.

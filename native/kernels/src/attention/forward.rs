@@ -5,7 +5,7 @@ use super::pack::Part;
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::strip::{STRIP, STRIP_FLOATS, Tables, Term, Window};
 use super::tile::{MR, NR, Product, Scores};
-use super::weigh::{Panel, Running, Weigh};
+use super::weigh::{Panel, Sums, Weigh};
 use crate::ctx::Ctx;
 use crate::mat::{Mat, MatMut};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
@@ -180,6 +180,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
                             token: window.token + query,
                             head,
                             query,
+                            rows: MR.min(window.queries - row),
                             key,
                             keys: KEYS.min(window.keys - tile).min((query + MR).saturating_sub(key)),
                             stride: ROW,
@@ -221,19 +222,19 @@ impl<W: Weigh> ForwardTask<'_, W> {
                 };
                 scores.compute::<V>();
             }
-            let running = Running {
+            let so_far = Sums {
                 o: o.add((slot * BLOCK + row) * v_wide),
                 stride: v_wide,
                 width: heads.v.next_multiple_of(LANES),
                 state: state.cast::<[f32; 2]>().add(slot * BLOCK + row),
             };
-            self.pass.weigh.forward::<V>(panel, weights, &running);
+            self.pass.weigh.forward::<V>(panel, weights, &so_far);
             for col in (0..heads.v).step_by(NR) {
                 let product = Product::<ROW, 1> {
                     depth: panel.keys,
                     a: weights,
                     b: v.add(slot * v_wide * BLOCK + col * BLOCK + tile * NR),
-                    c: running.o.add(col),
+                    c: so_far.o.add(col),
                     stride: v_wide,
                     add: panel.key > 0,
                     cols: heads.v - col,

@@ -13,7 +13,6 @@ pub mod fuxi_attention;
 pub mod hstu_attention;
 pub mod naive;
 mod pack;
-mod plain;
 mod plan;
 pub mod softmax_attention;
 mod strip;

@@ -52,13 +52,10 @@ impl Part<Mat> {
             let deep = self.width.next_multiple_of(LANES);
             for row in (0..padded).step_by(LANES) {
                 for col in (0..self.width).step_by(LANES) {
-                    let rows: [V; LANES] = std::array::from_fn(|r| {
-                        if row + r < self.rows {
-                            V::load_upto(self.at(row + r, col), self.width - col)
-                        } else {
-                            V::zero()
-                        }
-                    });
+                    let mut rows = [V::zero(); LANES];
+                    for (r, lanes) in rows.iter_mut().enumerate().take(self.rows.saturating_sub(row)) {
+                        *lanes = V::load_upto(self.at(row + r, col), self.width - col);
+                    }
                     let to = to.add(row / NR * deep * NR + col * NR + row % NR);
                     for (c, column) in V::transpose(rows).into_iter().enumerate() {
                         column.store(to.add(c * NR));

@@ -8,7 +8,6 @@ use super::Bias;
 use super::bucket::Buckets;
 use super::plan::BLOCK;
 use super::table_grads::Partial;
-use super::tile::MR;
 use crate::arena::Lease;
 use crate::ctx::Ctx;
 use crate::simd::{LANES, Simd};
@@ -60,74 +59,83 @@ impl<'a> Tables<'a> {
         Tables { past, bias, n }
     }
 
-    /// Fills a strip with the bias of a window. Keys a query does not see are left as they are; rows between the last
-    /// query and the next multiple of 6 are zero.
+    /// Fills a strip with the bias of a window. Keys a query does not see hold anything.
     #[inline(always)]
     pub unsafe fn fill<V: Simd>(&self, window: &Window, term: Term, strip: *mut f32) {
         unsafe {
             for row in 0..window.queries {
-                let (to, visible) = (strip.add(row * BLOCK), window.visible(row));
-                let past = self
-                    .past
-                    .as_ptr()
-                    .wrapping_add(window.key + self.n - 1 - (window.query + row));
-                let position = |at: usize| {
-                    if term == Term::Time {
-                        V::zero()
-                    } else {
-                        V::load(past.add(at))
-                    }
-                };
+                let to = strip.add(row * BLOCK);
                 if term == Term::Position || self.bias.time.is_none() {
-                    for at in (0..visible).step_by(LANES) {
-                        position(at).store(to.add(at));
+                    let past = self.past(window, row);
+                    for at in (0..window.visible(row)).step_by(LANES) {
+                        V::load(past.add(at)).store(to.add(at));
                     }
-                    continue;
+                } else if term == Term::Time {
+                    self.fill_time::<V>(window, row, to);
+                } else {
+                    self.fill_both::<V>(window, row, to);
                 }
-                self.runs(window, row, |bucket, from, until| {
-                    let time = V::splat(*self.time_table().get_unchecked(bucket));
-                    for at in (from..until).step_by(LANES) {
-                        position(at).add(time).store(to.add(at));
-                    }
-                });
-            }
-            for row in window.queries..window.queries.next_multiple_of(MR) {
-                std::slice::from_raw_parts_mut(strip.add(row * BLOCK), window.keys).fill(0.0);
             }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn fill_both<V: Simd>(&self, window: &Window, row: usize, to: *mut f32) {
+        let past = self.past(window, row);
+        for run in self.runs(window, row) {
+            unsafe {
+                let time = V::splat(*self.time_table().get_unchecked(run.bucket));
+                for at in (run.from..run.until).step_by(LANES) {
+                    V::load(past.add(at)).add(time).store(to.add(at));
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn fill_time<V: Simd>(&self, window: &Window, row: usize, to: *mut f32) {
+        for run in self.runs(window, row) {
+            unsafe {
+                let time = V::splat(*self.time_table().get_unchecked(run.bucket));
+                for at in (run.from..run.until).step_by(LANES) {
+                    time.store(to.add(at));
+                }
+            }
+        }
+    }
+
+    /// The position terms of a query, from the window's first key on.
+    #[inline(always)]
+    fn past(&self, window: &Window, row: usize) -> *const f32 {
+        self.past
+            .as_ptr()
+            .wrapping_add(window.key + self.n - 1 - (window.query + row))
+    }
+
+    pub fn has_time(&self) -> bool {
+        self.bias.time.is_some()
     }
 
     fn time_table(&self) -> &[f32] {
         self.bias.time.as_ref().map_or(&[], |time| time.ts_w)
     }
 
-    /// Calls `emit(bucket, from, until)` for the runs of equal buckets among the keys that a query sees, left to right.
+    /// The runs of equal buckets among the keys that a query sees, left to right; none without times.
     #[inline(always)]
-    fn runs(&self, window: &Window, row: usize, mut emit: impl FnMut(usize, usize, usize)) {
-        let Some(time) = &self.bias.time else { return };
-        let visible = window.visible(row);
-        if visible == 0 {
-            return;
-        }
-        let first = window.token + window.key;
-        let times = &time.times[first..first + visible];
-        let now = time.query_times[window.token + window.query + row];
-        let buckets = Buckets::get();
-        let mut from = 0;
-        while from < visible {
-            let gap = now - times[from];
-            let bucket = buckets.of(gap);
-            let mut until = from + 1;
-            if gap >= 0 {
-                // Later keys stay in the bucket while their time lies in [times[from], limit].
-                let limit = now - buckets.least(bucket);
-                let stays = |time: i64| (time >= times[from]) & (time <= limit);
-                while until < visible && stays(times[until]) {
-                    until += 1;
-                }
+    fn runs(&self, window: &Window, row: usize) -> Runs<'_> {
+        let (times, now) = match &self.bias.time {
+            Some(time) => {
+                let first = window.token + window.key;
+                let query = window.token + window.query + row;
+                (&time.times[first..first + window.visible(row)], time.query_times[query])
             }
-            emit(bucket, from, until);
-            from = until;
+            None => (&[][..], 0),
+        };
+        Runs {
+            times,
+            now,
+            from: 0,
+            buckets: Buckets::get(),
         }
     }
 
@@ -154,15 +162,52 @@ impl<'a> Tables<'a> {
                     }
                 }
                 if term != Term::Position {
-                    self.runs(window, row, |bucket, from, until| {
+                    for Run { bucket, from, until } in self.runs(window, row) {
                         let mut sum = V::zero();
                         for at in (from..until).step_by(LANES) {
                             sum = sum.add(V::load_upto(ds.add(at), until - at));
                         }
                         *partial.time.add(bucket) += f64::from(sum.sum());
-                    });
+                    }
                 }
             }
         }
+    }
+}
+
+/// Keys `from..until` of a window share a bucket.
+struct Run {
+    bucket: usize,
+    from: usize,
+    until: usize,
+}
+
+/// See [`Tables::runs`].
+struct Runs<'a> {
+    times: &'a [i64],
+    now: i64,
+    from: usize,
+    buckets: &'static Buckets,
+}
+
+impl Iterator for Runs<'_> {
+    type Item = Run;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Run> {
+        let (times, from) = (self.times, self.from);
+        let start = *times.get(from)?;
+        let gap = self.now - start;
+        let bucket = self.buckets.of(gap);
+        let mut until = from + 1;
+        if gap >= 0 {
+            // Later keys stay in the bucket while their time lies in start..=limit.
+            let limit = self.now - self.buckets.least(bucket);
+            while until < times.len() && (start..=limit).contains(&times[until]) {
+                until += 1;
+            }
+        }
+        self.from = until;
+        Some(Run { bucket, from, until })
     }
 }

@@ -131,7 +131,10 @@ unsafe fn steps<V: Simd, const WIDE: usize, const ROW: usize, const STEP: usize>
 #[inline(always)]
 unsafe fn step<V: Simd, const WIDE: usize, const ROW: usize>(c: &mut [[V; WIDE]; MR], a: *const f32, b: *const f32) {
     unsafe {
-        let row: [V; WIDE] = std::array::from_fn(|w| V::load(b.add(w * LANES)));
+        let mut row = [V::zero(); WIDE];
+        for (w, lanes) in row.iter_mut().enumerate() {
+            *lanes = V::load(b.add(w * LANES));
+        }
         for (r, c) in c.iter_mut().enumerate() {
             let x = V::splat(*a.add(r * ROW));
             for (c, b) in c.iter_mut().zip(row) {

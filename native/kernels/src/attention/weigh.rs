@@ -12,9 +12,11 @@ pub struct Panel {
     pub head: usize,
     /// Position of the first query in its sequence.
     pub query: usize,
+    /// Queries there are: six, but for the end of a block.
+    pub rows: usize,
     /// Position of the tile's first key.
     pub key: usize,
-    /// Keys of the tile that the last of the six queries sees.
+    /// Keys of the tile that a sixth query sees.
     pub keys: usize,
     /// Floats from one row of scores to the next; rows have slack for a vector.
     pub stride: usize,
@@ -23,10 +25,14 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// Keys of the tile that query `row` sees.
+    /// Keys of the tile that query `row` sees; none if there is no such query.
     #[inline(always)]
     pub fn visible(&self, row: usize) -> usize {
-        (self.query + row + 1).saturating_sub(self.key).min(self.keys)
+        if row < self.rows {
+            (self.query + row + 1).saturating_sub(self.key).min(self.keys)
+        } else {
+            0
+        }
     }
 
     /// Zeroes what `row` does not see, up to the keys of the panel.
@@ -40,7 +46,7 @@ impl Panel {
 
 /// Forward: the running result of a panel, for weights that are known only up to a factor.
 #[derive(Clone, Copy)]
-pub struct Running {
+pub struct Sums {
     /// The panel's sums so far, `stride` floats apart, `width` wide (a multiple of 8).
     pub o: *mut f32,
     pub stride: usize,
@@ -49,14 +55,17 @@ pub struct Running {
     pub state: *mut [f32; 2],
 }
 
-/// See the module header. Implementations are copied into every task.
+/// Scores to weights.
 pub trait Weigh: Copy + Send + Sync {
     /// Scores to weights, in place, zero where a key is not visible.
-    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, running: &Running);
+    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, so_far: &Sums);
 
     /// The factor of a finished row of results.
     unsafe fn finish(&self, token: usize, head: usize, state: [f32; 2]) -> f32;
+}
 
+/// Gradients of weights to gradients of scores.
+pub trait Unweigh: Copy + Send + Sync {
     /// Scores to weights and gradients of weights to gradients of scores, in place. `total`, unless null, receives the
     /// latter too (rows [`BLOCK`] apart): added, or overwriting if `fresh`.
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool);
@@ -70,7 +79,7 @@ pub struct Silu {
 
 impl Weigh for Silu {
     #[inline(always)]
-    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, _: &Running) {
+    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, _: &Sums) {
         unsafe {
             for row in 0..MR {
                 let s = scores.add(row * panel.stride);
@@ -94,7 +103,9 @@ impl Weigh for Silu {
     unsafe fn finish(&self, _: usize, _: usize, _: [f32; 2]) -> f32 {
         1.0 / self.n as f32
     }
+}
 
+impl Unweigh for Silu {
     #[inline(always)]
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool) {
         unsafe {

@@ -51,13 +51,7 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     check::grad(OP, "dq", &args.dq, x.q)?;
     check::grad(OP, "dk", &args.dk, x.k)?;
     check::grad(OP, "dv", &args.dv, x.v)?;
-    check::bias_grad(OP, "dpos_w", &args.dpos_w, x.bias.map(|bias| bias.pos_w))?;
-    check::bias_grad(
-        OP,
-        "dts_w",
-        &args.dts_w,
-        x.bias.and_then(|bias| bias.time).map(|time| time.ts_w),
-    )?;
+    check::bias_grads(OP, x.bias.as_ref(), &args.dpos_w, &args.dts_w)?;
     let tables = x.bias.map(|bias| Tables::new(cx, bias, x.n));
     let pass = backward::Backward {
         q: x.q,
@@ -72,14 +66,11 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
         heads: Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads),
         offsets: x.offsets,
         bias: tables.as_ref(),
-        weigh: Silu { n: x.n },
+        unweigh: Silu { n: x.n },
     };
-    if args.dpos_w.is_none() && args.dts_w.is_none() {
-        pass.run(cx, None);
-        return Ok(());
-    }
-    let mut grads = TableGrads::new(cx, x.n);
-    pass.run(cx, Some(&mut grads));
-    grads.write(args.dpos_w, args.dts_w);
+    let wanted = args.dpos_w.is_some() || args.dts_w.is_some();
+    let mut grads = wanted.then(|| TableGrads::new(cx, x.n));
+    pass.run(cx, grads.as_mut());
+    grads.iter().for_each(|grads| grads.write(args.dpos_w, args.dts_w));
     Ok(())
 }

@@ -3,10 +3,15 @@
 //! Dropout counter of the weight of token i (row of the batch), head c and key position j (within its sequence):
 //! ((i * h + c) << 32) + j.
 
-use super::{check, plain};
+mod softmax;
+
+use super::plan::Heads;
+use super::{backward, check, forward};
 use crate::fault::check_offsets;
+use crate::mat::Disjoint;
 use crate::rng::Dropout;
 use crate::{Ctx, Grad, Mat, MatMut, Outcome};
+use softmax::{Known, Running, Softmax};
 
 pub const OP: &str = "softmax_attention";
 
@@ -48,19 +53,39 @@ fn check_inputs(x: &Inputs) -> Outcome {
     check_offsets(OP, x.offsets, x.q.rows)
 }
 
-pub fn forward(_cx: &Ctx, args: &Forward) -> Outcome {
+fn softmax(x: &Inputs) -> Softmax {
+    Softmax {
+        scale: x.scale,
+        dropout: x.dropout,
+        heads: x.heads,
+    }
+}
+
+pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
     let Forward { x, o, lse } = args;
     check_inputs(x)?;
     check::view(OP, "o", o.as_ref(), x.v.rows, x.v.cols)?;
     check::view(OP, "lse", lse.as_ref(), x.v.rows, x.heads)?;
-    let keep = plain::keep(x);
-    let (to, ln) = super::naive::softmax_forward(&plain::softmax_inputs(x), f64::from(x.scale), keep);
-    plain::write(Grad::overwrite(*o), &to);
-    plain::write(Grad::overwrite(*lse), &ln);
+    let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads);
+    let pass = forward::Forward {
+        q: x.q,
+        k: x.k,
+        v: x.v,
+        o: *o,
+        o_step: heads.v,
+        heads,
+        offsets: x.offsets,
+        bias: None,
+        weigh: Running {
+            softmax: softmax(x),
+            lse: *lse,
+        },
+    };
+    pass.run(cx);
     Ok(())
 }
 
-pub fn backward(_cx: &Ctx, args: &Backward) -> Outcome {
+pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     let x = &args.x;
     check_inputs(x)?;
     check::view(OP, "o", args.o, x.v.rows, x.v.cols)?;
@@ -69,8 +94,52 @@ pub fn backward(_cx: &Ctx, args: &Backward) -> Outcome {
     check::grad(OP, "dq", &args.dq, x.q)?;
     check::grad(OP, "dk", &args.dk, x.k)?;
     check::grad(OP, "dv", &args.dv, x.v)?;
-    let d_o = plain::read(args.d_o);
-    let grads = super::naive::softmax_backward(&plain::softmax_inputs(x), f64::from(x.scale), plain::keep(x), &d_o);
-    plain::write_all([args.dq, args.dk, args.dv], [None, None], &grads);
+    let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads);
+    let mut delta = cx.scratch::<f32>(x.q.rows * x.heads);
+    weight_means(cx, args, &mut delta);
+    let pass = backward::Backward {
+        q: x.q,
+        k: x.k,
+        v: x.v,
+        d_o: args.d_o,
+        d_o_step: heads.v,
+        scale: 1.0,
+        dq: args.dq,
+        dk: args.dk,
+        dv: args.dv,
+        heads,
+        offsets: x.offsets,
+        bias: None,
+        unweigh: Known {
+            softmax: softmax(x),
+            lse: args.lse,
+            delta: Mat::new(&delta, x.q.rows, x.heads),
+        },
+    };
+    pass.run(cx, None);
     Ok(())
+}
+
+/// delta[T, h] = dO . O of each query and head: the mean of its weights' gradients.
+fn weight_means(cx: &Ctx, args: &Backward, delta: &mut [f32]) {
+    /// Tokens of a task.
+    const TOKENS: usize = 256;
+    let (heads, tokens, width) = (args.x.heads, args.o.rows, args.o.cols / args.x.heads);
+    let delta = Disjoint::new(delta);
+    cx.pool.run(tokens.div_ceil(TOKENS), |task, _| {
+        for token in task * TOKENS..tokens.min((task + 1) * TOKENS) {
+            // SAFETY: tokens are divided among the tasks; the op's inputs are alive.
+            let (o, d_o, to) = unsafe {
+                (
+                    args.o.row(token),
+                    args.d_o.row(token),
+                    delta.range(token * heads, heads),
+                )
+            };
+            for (head, to) in to.iter_mut().enumerate() {
+                let at = head * width..(head + 1) * width;
+                *to = o[at.clone()].iter().zip(&d_o[at]).map(|(o, g)| o * g).sum();
+            }
+        }
+    });
 }
