@@ -7,6 +7,7 @@ import { BatchPlan } from '../data/batch/batch-plan.js';
 import { BatchBuffer } from '../data/batch/jagged-batch.js';
 import { trainingWindows, type Windows, windowTokens } from '../data/batch/windows.js';
 import { MemorySource } from '../data/memory-source.js';
+import type { SequenceSource } from '../data/sequence-source.js';
 import { resolveShape } from '../data/synth/shape.js';
 import { type CostModel, flopCost, largestDifference, loadsOf, waitingShare } from '../dist/balance/cost.js';
 import { reallocate } from '../dist/balance/reallocate.js';
@@ -92,10 +93,7 @@ export function benchBalanceCommand() {
 }
 
 /** A source of users with these many training events and nothing else: all that windows are cut from. */
-function lengthsOnly(lengths: Int32Array): {
-  users: number;
-  split: { kind: string; trainEnd: Int32Array; validationEnd: Int32Array };
-} {
+function lengthsOnly(lengths: Int32Array): Pick<SequenceSource, 'users' | 'split'> {
   return { users: lengths.length, split: { kind: 'none', trainEnd: lengths, validationEnd: lengths } };
 }
 
@@ -155,30 +153,32 @@ function* tokenAwareSteps(windows: Windows, { ranks, tokens }: Setting): Generat
 function measure(windows: Windows, setting: Setting): Omit<Row, 'source'>[] {
   const fixed = fixedSteps(windows, setting);
   const tokenAware = tokenAwareSteps(windows, setting);
-  const tallies = { fixed: new Tally(setting), 'token-aware': new Tally(setting), reallocated: new Tally(setting) };
+  const tallies = {
+    fixed: new Tally('fixed', setting),
+    tokenAware: new Tally('token-aware', setting),
+    reallocated: new Tally('reallocated', setting),
+  };
   for (let step = 0; step < setting.steps; step++) {
     tallies.fixed.add(fixed.next().value, 0);
     const batch = tokenAware.next().value;
-    tallies['token-aware'].add(batch, 0);
+    tallies.tokenAware.add(batch, 0);
     const began = performance.now();
     const owner = reallocate(batch.lengths, setting.ranks, setting.cost);
     tallies.reallocated.add({ lengths: batch.lengths, owner }, performance.now() - began);
   }
-  return (Object.keys(tallies) as Policy[]).map(policy => ({
-    ranks: setting.ranks,
-    policy,
-    ...tallies[policy].result(),
-  }));
+  return Object.values(tallies).map(tally => tally.row());
 }
 
 class Tally {
+  readonly #policy: Policy;
   readonly #setting: Setting;
   #busy = 0;
   #slowest = 0;
   #difference = 0;
   #planMs = 0;
 
-  constructor(setting: Setting) {
+  constructor(policy: Policy, setting: Setting) {
+    this.#policy = policy;
     this.#setting = setting;
   }
 
@@ -191,8 +191,10 @@ class Tally {
     this.#planMs += planMs;
   }
 
-  result(): { wait: number; max_token_diff: number; plan_ms: number } {
+  row(): Omit<Row, 'source'> {
     return {
+      ranks: this.#setting.ranks,
+      policy: this.#policy,
       wait: 1 - this.#busy / this.#slowest,
       max_token_diff: this.#difference,
       plan_ms: this.#planMs / this.#setting.steps,

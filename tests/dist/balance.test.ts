@@ -1,5 +1,5 @@
 // Reallocation is a permutation, the same on every rank, and near the optimum; the fit finds the cost behind the times.
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { flopCost, largestDifference, loadsOf, sequenceCost, waitingShare } from '../../src/dist/balance/cost.js';
 import { CostFit } from '../../src/dist/balance/cost-fit.js';

@@ -92,9 +92,10 @@ function openFiles({ out, variant = '27k' }: SynthOptions, layout: SynthLayout, 
   mkdirSync(out, { recursive: true });
   // The largest variant comes in two parts, here by halves of the users.
   const parts = variant === '27k' ? ['_part1', '_part2'] : [''];
-  const [first, second] = ['4_08_to_4_21', '4_22_to_5_08'].map(dates =>
-    parts.map(part => open(join(out, `log_standard_${dates}_${variant}${part}.csv`), LOG_COLUMNS)),
-  ) as [CsvWriter[], CsvWriter[]];
+  const openParts = (dates: string): CsvWriter[] =>
+    parts.map(part => open(join(out, `log_standard_${dates}_${variant}${part}.csv`), LOG_COLUMNS));
+  const first = openParts('4_08_to_4_21');
+  const second = openParts('4_22_to_5_08');
   const partOf = (user: number) => Math.floor((user * parts.length) / shape.lengths.length);
   return {
     standard: (timeMs, user) => (timeMs < SECOND_HALF_START ? first : second)[partOf(user)]!,
@@ -103,6 +104,17 @@ function openFiles({ out, variant = '27k' }: SynthOptions, layout: SynthLayout, 
     videoFeatures: open(join(out, `video_features_basic_${variant}.csv`), VIDEO_COLUMNS),
     all,
   };
+}
+
+function openOrExplain(options: SynthOptions, layout: SynthLayout, shape: Shape): LogFiles {
+  try {
+    return openFiles(options, layout, shape);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UserError('cannot-write', `cannot write ${options.out}: ${reason}`, 'Choose another --out.', {
+      cause: error,
+    });
+  }
 }
 
 /** Random exposures: about 4 in 1,000 as many as standard ones, any video, at sorted times of the second half. */
@@ -136,7 +148,7 @@ export async function synthesize(options: SynthOptions): Promise<SynthReport> {
   const { format, layout } = resolveOutput(options);
   const shape = resolveShape(options);
   const catalogue = new Catalogue(shape.videos, shape.seed);
-  const files = openFiles(options, layout, shape);
+  const files = openOrExplain(options, layout, shape);
   let counts: Uint8Array;
   try {
     counts = await writeEvents(options, { catalogue, shape, files });

@@ -12,6 +12,8 @@ export class UserEvents {
   readonly #walk: UserWalk;
   video = 0;
   timeMs = 0;
+  /** How much the user cares for the video's topic, in (0, 1). */
+  interest = 0;
 
   constructor(catalogue: Catalogue, seed: number) {
     this.feedback = new Feedback(catalogue, seed, 'synth feedback');
@@ -38,7 +40,8 @@ export class UserEvents {
 
   watch(): void {
     this.video = this.#walk.next();
-    this.feedback.react(this.video, this.#walk.interest, this.#clock.pace);
+    this.interest = this.#walk.interest;
+    this.feedback.react(this.video, this.interest, this.#clock.pace);
     this.#clock.elapse(this.feedback.playTimeMs);
   }
 }
