@@ -1,9 +1,13 @@
 // `turbogr bench`: measurements, each a table for people and one JSON object for machines.
 import { Command } from '@commander-js/extra-typings';
 import { benchBalanceCommand } from './bench-balance.js';
+import { benchPrepareCommand } from './bench-prepare.js';
+import { benchStepCommand } from './bench-step.js';
 
 export function benchCommand(): Command {
   return new Command('bench')
     .description('measure kernels, steps, balance and preparation on this machine')
+    .addCommand(benchStepCommand())
+    .addCommand(benchPrepareCommand())
     .addCommand(benchBalanceCommand());
 }

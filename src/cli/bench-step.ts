@@ -1,0 +1,257 @@
+// `turbogr bench step`: whole training steps of the trainer's own code (embedding, blocks with position and time bias,
+// sampled softmax, table update, AdamW) on random jagged batches, as a share of the FMA peak measured between the steps.
+//
+// T tokens, n_s length of a sequence, D width, L blocks, P parameters of the blocks.
+//
+//   mfu        useful work: real tokens, causal half. 6 P T + 6 D L sum n(n+1) for HSTU, FuXi twice the second term
+//   mfu_paper  the TurboGR paper's counting: attention not halved. 6 P T + 12 D L sum n^2, FuXi twice the second term
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { resolveConfig } from '../config/resolve.js';
+import type { ConfigInput, ResolvedConfig } from '../config/schema.js';
+import { Device } from '../native/device.js';
+import type { ModelInput } from '../nn/batch-tensors.js';
+import { buildDefinition } from '../nn/build.js';
+import { Learner } from '../train/learner.js';
+import { Random } from '../util/random.js';
+import { formatCount, formatShare, table } from '../util/terminal.js';
+import { FmaPeak, median, wholeNumber } from './measuring.js';
+
+interface StepCase {
+  kind: 'hstu' | 'fuxi' | 'sasrec';
+  d: number;
+  blocks: number;
+  heads: number;
+  tokens: number;
+  /** Every sequence has this length; lognormal of mean 200 when absent. */
+  length?: number;
+  items: number;
+  /** Rows that move at a step: all, or those with a gradient. */
+  table: 'adamw' | 'lazy-adam';
+}
+
+const USUAL: StepCase = { kind: 'hstu', d: 256, blocks: 4, heads: 4, tokens: 8192, items: 10_000, table: 'lazy-adam' };
+const PAPER = { d: 1024, blocks: 16, heads: 8 };
+
+const PRESETS: Record<string, Partial<StepCase>> = {
+  'ml-1m': { d: 50, blocks: 2, heads: 1, tokens: 16_384, items: 3883, table: 'adamw' },
+  d256: {},
+  d512: { d: 512, heads: 8 },
+  d1024: { d: 1024, heads: 16 },
+  'hstu-large': { ...PAPER, tokens: 8192, length: 2048 },
+  'hstu-long': { ...PAPER, tokens: 8192, length: 4096 },
+  'fuxi-large': { ...PAPER, kind: 'fuxi', tokens: 4096, length: 2048 },
+  'fuxi-long': { ...PAPER, kind: 'fuxi', tokens: 4096, length: 4096 },
+};
+
+/** Attention in units of 6 D L sum n(n+1): FuXi weighs the values three times over. */
+const ATTENTION_WORK = { hstu: 1, sasrec: 1, fuxi: 2 };
+
+export interface StepReport {
+  kind: string;
+  d: number;
+  blocks: number;
+  heads: number;
+  tokens: number;
+  sequences: number;
+  longest: number;
+  threads: number;
+  isa: string;
+  /** Parameters of the blocks. */
+  parameters: number;
+  steps: number;
+  step_ms: number;
+  mfu: number;
+  mfu_paper: number;
+  tokens_per_s: number;
+  gflops: number;
+  /** Median FMA peak of the same threads, measured before every step. */
+  peak_gflops: number;
+  peak_rss_mb: number;
+  /** Calls from JavaScript to enqueue a step, what they cost, and their share of the step. */
+  crossings: number;
+  crossing_us: number;
+  crossing_share: number;
+  /** All that JavaScript does to enqueue a step: those calls, memory, uploads, the tape. */
+  enqueue_ms: number;
+}
+
+export function benchStepCommand() {
+  return new Command('step')
+    .description('whole training steps as a share of the FMA peak')
+    .addOption(new Option('--preset <name>', 'a known case').choices(Object.keys(PRESETS)))
+    .addOption(new Option('--kind <model>', 'architecture').choices(['hstu', 'fuxi', 'sasrec'] as const))
+    .option('--d <width>', 'model width', wholeNumber)
+    .option('--blocks <count>', 'blocks', wholeNumber)
+    .option('--heads <count>', 'attention heads', wholeNumber)
+    .option('--tokens <count>', 'tokens of a batch', wholeNumber)
+    .option('--length <events>', 'one length for every sequence instead of lognormal ones of mean 200', wholeNumber)
+    .option('--items <count>', 'catalogue', wholeNumber)
+    .option('--threads <count>', 'threads; all cores unless given', wholeNumber)
+    .option('--steps <count>', 'steps to take the median of', wholeNumber)
+    .option('--json', 'one JSON object')
+    .action(async ({ json, preset, threads, steps, ...given }) => {
+      const chosen = { ...USUAL, ...(preset && PRESETS[preset]) };
+      if (given.d !== undefined && given.heads === undefined && !preset) chosen.heads = Math.max(1, given.d >> 6);
+      const report = await benchStep({ ...chosen, ...given }, { threads, steps });
+      process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${describe(report)}\n`);
+    });
+}
+
+export interface StepOptions {
+  threads?: number | undefined;
+  steps?: number | undefined;
+}
+
+export async function benchStep(size: StepCase, options: StepOptions = {}): Promise<StepReport> {
+  if (size.d % size.heads !== 0) throw new InvalidArgumentError(`--heads ${size.heads} does not divide --d ${size.d}.`);
+  const lengths = drawLengths(size);
+  const config = stepConfig(size, Math.max(...lengths));
+  const definition = buildDefinition(config.model, true);
+  const sum = (value: (n: number) => number): number => lengths.reduce((total, n) => total + value(n), 0);
+  const parameters = definition.parameters.reduce((total, spec) => total + spec.rows * spec.cols, 0);
+  const dense = 6 * parameters * sum(n => n);
+  const attention = 6 * size.d * size.blocks * ATTENTION_WORK[size.kind];
+  const work = { useful: dense + attention * sum(n => n * (n + 1)), paper: dense + 2 * attention * sum(n => n * n) };
+
+  using device = Device.open(options.threads === undefined ? {} : { threads: options.threads });
+  const shape = { definition, items: size.items, positions: config.model.maxLength + 1, dropout: config.model.dropout };
+  const learner = new Learner({
+    device,
+    config,
+    shape: { ...shape, actions: 0, sideFeatures: [] },
+    counts: new Int32Array(size.items).fill(1),
+  });
+  const batch = drawBatch(lengths, size.items);
+  const peak = new FmaPeak(device);
+  // About ten seconds of steps, at least three; two more to warm caches and memory up.
+  const count = options.steps ?? Math.max(3, Math.min(30, Math.round(10 / (work.useful / 1e11))));
+  const warm = 2;
+  const seconds: number[] = [];
+  const enqueueing: number[] = [];
+  let crossings = 0;
+  for (let step = 1; step <= warm + count; step++) {
+    await peak.sample();
+    const calls = commands(device);
+    const start = performance.now();
+    const { loss } = learner.step([batch], { step, totalSteps: warm + count });
+    const enqueued = performance.now();
+    await loss;
+    await device.sync('compute');
+    if (step > warm) {
+      seconds.push((performance.now() - start) / 1000);
+      enqueueing.push(enqueued - start);
+    }
+    crossings = commands(device) - calls;
+  }
+  const crossing = await crossingSeconds(device);
+  const time = median(seconds);
+  const peakFlops = median(peak.samples);
+  const { threads, isa } = device.stats();
+  return {
+    kind: size.kind,
+    d: size.d,
+    blocks: size.blocks,
+    heads: size.heads,
+    tokens: sum(n => n),
+    sequences: lengths.length,
+    longest: Math.max(...lengths),
+    threads,
+    isa,
+    parameters,
+    steps: count,
+    step_ms: time * 1e3,
+    mfu: work.useful / time / peakFlops,
+    mfu_paper: work.paper / time / peakFlops,
+    tokens_per_s: sum(n => n) / time,
+    gflops: work.useful / time / 1e9,
+    peak_gflops: peakFlops / 1e9,
+    peak_rss_mb: process.resourceUsage().maxRSS / 1024,
+    crossings,
+    crossing_us: crossing * 1e6,
+    crossing_share: (crossings * crossing) / time,
+    enqueue_ms: median(enqueueing),
+  };
+}
+
+function stepConfig(size: StepCase, longest: number): ResolvedConfig {
+  const { kind, d, blocks, heads } = size;
+  const input: ConfigInput = {
+    model: { kind, d, blocks, heads, maxLength: longest, outputSlots: 1 },
+    loss: { negatives: { count: 128 } },
+    optimizer: { table: size.table },
+  };
+  return resolveConfig(input);
+}
+
+/** Lognormal lengths (sigma 0.8, mean 200) up to the token budget, the last one cut to it; or all of one length. */
+function drawLengths({ tokens, length }: StepCase): number[] {
+  const random = new Random(1, 'bench step lengths');
+  const lengths: number[] = [];
+  for (let left = tokens; left > 0; left -= lengths.at(-1)!) {
+    const drawn = length ?? Math.max(2, Math.round(200 * Math.exp(0.8 * random.normal() - 0.32)));
+    lengths.push(Math.min(left, drawn));
+  }
+  return lengths;
+}
+
+function drawBatch(lengths: readonly number[], items: number): ModelInput {
+  const random = new Random(1, 'bench step batch');
+  const offsets = new Int32Array(lengths.length + 1);
+  lengths.forEach((n, i) => (offsets[i + 1] = offsets[i]! + n));
+  const tokens = offsets.at(-1)!;
+  const ids = (): Int32Array => Int32Array.from({ length: tokens }, () => random.below(items));
+  const time = new Float64Array(tokens);
+  const nextTime = new Float64Array(tokens);
+  for (const [s, n] of lengths.entries()) {
+    let now = 1_650_000_000;
+    for (let i = 0; i < n; i++) {
+      time[offsets[s]! + i] = now;
+      // Minutes within a session, at times days between two.
+      now += Math.round(60 * random.exponential() * (random.below(20) === 0 ? 1500 : 1));
+      nextTime[offsets[s]! + i] = now;
+    }
+  }
+  return { offsets, item: ids(), target: ids(), time, nextTime };
+}
+
+function commands(device: Device): number {
+  return device.stats().commands.reduce((sum, count) => sum + count, 0);
+}
+
+/** What enqueueing one op costs JavaScript: an op of a dozen arguments that does next to nothing. */
+async function crossingSeconds(device: Device): Promise<number> {
+  const [x, y] = [device.from(new Float32Array(8)), device.from(new Float32Array(8))];
+  const rounds: number[] = [];
+  const calls = 500;
+  for (let round = 0; round < 20; round++) {
+    await device.sync('compute');
+    const start = performance.now();
+    for (let i = 0; i < calls; i++) device.call('add').number(0).tensor(x).tensor(y).submit();
+    rounds.push((performance.now() - start) / 1000 / calls);
+  }
+  await device.sync('compute');
+  for (const tensor of [x, y]) tensor.dispose();
+  return median(rounds);
+}
+
+function describe(report: StepReport): string {
+  const { kind, d, blocks, heads } = report;
+  const rows = [
+    ['model', `${kind}, width ${d}, ${blocks} blocks, ${heads} heads, ${formatCount(report.parameters)} parameters`],
+    ['batch', `${formatCount(report.tokens)} tokens, ${report.sequences} sequences, longest ${report.longest}`],
+    ['threads', `${report.threads} (${report.isa})`],
+    [
+      'step',
+      `${report.step_ms.toFixed(1)} ms, median of ${report.steps}; ${formatCount(report.tokens_per_s)} tokens/s`,
+    ],
+    ['useful work', `${report.gflops.toFixed(1)} GFLOP/s of ${report.peak_gflops.toFixed(1)} (FMA peak, same run)`],
+    ['mfu', `${formatShare(report.mfu)} useful: real tokens, causal half`],
+    ['mfu_paper', `${formatShare(report.mfu_paper)} as the TurboGR paper counts: attention not halved`],
+    ['peak memory', `${formatCount(report.peak_rss_mb)} MB resident`],
+    [
+      'crossings',
+      `${report.crossings} calls of ${report.crossing_us.toFixed(2)} us: ${formatShare(report.crossing_share)} of the step; enqueueing in all ${report.enqueue_ms.toFixed(2)} ms`,
+    ],
+  ];
+  return table(['', ''], rows).trim();
+}
