@@ -1,7 +1,6 @@
 // The whole of preparing, in one process: files in, a complete store folder out. It neither cleans up after a failure
 // nor moves the folder into place: prepare.ts does, around a child process that runs this.
 
-import { availableParallelism } from 'node:os';
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { UserError } from '../../util/errors.js';
@@ -29,11 +28,7 @@ export async function buildStore(
 ): Promise<PrepareReport> {
   const scratch = join(folder, 'scratch');
   mkdirSync(scratch, { recursive: true });
-  const engine = await Engine.open({
-    scratch,
-    memory: options.memory,
-    threads: options.threads ?? availableParallelism(),
-  });
+  const engine = await Engine.open({ scratch, memory: options.memory, threads: options.threads });
   const seconds: Record<string, number> = {};
   const timed = async <T>(name: Stage, work: () => Promise<T> | T): Promise<T> => {
     const begin = performance.now();
@@ -56,6 +51,7 @@ export async function buildStore(
       parseSplit(options.split, text => parseTime(text, resolved.timeKind));
       const result = await stage(engine, sources, resolved, {
         rejects: join(folder, 'rejects.csv'),
+        keepRejects: `${options.out}.rejects.csv`,
         maxBad: options.maxBad,
         onFile: detail => onProgress({ stage: 'read', detail }),
       });
@@ -77,6 +73,7 @@ export async function buildStore(
         seenItems: seen,
       };
     });
+    await engine.yieldMemory(itemIds.table?.dense.byteLength ?? 0);
     const events = await eventTotals(engine, columns);
     const written = await timed('sort and write', () =>
       writeEvents(engine, {

@@ -1,15 +1,18 @@
 // DuckDB as this folder uses it: one database file in a scratch folder, a memory limit, results as plain rows or as a
 // stream of column vectors. Nothing here knows about logs.
 
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type DuckDBConnection, type DuckDBDataChunk, DuckDBInstance } from '@duckdb/node-api';
+import { UserError } from '../../util/errors.js';
 
 export interface EngineOptions {
   /** Folder for the database and what does not fit the memory. */
   readonly scratch: string;
   /** For example '1GB'. */
   readonly memory: string;
-  readonly threads: number;
+  /** All cores unless given. */
+  readonly threads?: number | undefined;
 }
 
 export type Row = Record<string, string | number | boolean | null>;
@@ -17,21 +20,23 @@ export type Row = Record<string, string | number | boolean | null>;
 export class Engine {
   private readonly instance: DuckDBInstance;
   private readonly connection: DuckDBConnection;
+  private readonly memoryBytes: number;
 
-  static async open({ scratch, memory, threads }: EngineOptions): Promise<Engine> {
+  static async open({ scratch, memory, threads = availableParallelism() }: EngineOptions): Promise<Engine> {
     const instance = await DuckDBInstance.create(join(scratch, 'stage.duckdb'), {
       threads: String(threads),
-      memory_limit: memory,
+      memory_limit: `${parseBytes(memory)}B`,
       temp_directory: join(scratch, 'spill'),
       autoinstall_known_extensions: 'false',
     });
     const connection = await instance.connect();
     await connection.run('SET enable_progress_bar = true; SET enable_progress_bar_print = false;');
-    return new Engine(instance, connection);
+    return new Engine(instance, connection, parseBytes(memory));
   }
 
-  private constructor(instance: DuckDBInstance, connection: DuckDBConnection) {
+  private constructor(instance: DuckDBInstance, connection: DuckDBConnection, memoryBytes: number) {
     this.instance = instance;
+    this.memoryBytes = memoryBytes;
     this.connection = connection;
   }
 
@@ -73,10 +78,25 @@ export class Engine {
     return percentage >= 0 ? percentage / 100 : undefined;
   }
 
+  /** Keep within the limit less what the caller itself holds, but never below half of it. */
+  async yieldMemory(heldBytes: number): Promise<void> {
+    const bytes = Math.max(this.memoryBytes / 2, this.memoryBytes - heldBytes);
+    await this.run(`SET memory_limit = '${Math.floor(bytes)}B'`);
+  }
+
   close(): void {
     this.connection.closeSync();
     this.instance.closeSync();
   }
+}
+
+/** '1GB' -> 1e9, '1GiB' -> 2^30. */
+export function parseBytes(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*([KMGT])(i?)B$/i.exec(text);
+  if (!match) throw new UserError('bad-size', `'${text}' is no size`, 'Write it like 1GB or 512MiB.');
+  const [, amount, unit = '', binary] = match;
+  const power = 'KMGT'.indexOf(unit.toUpperCase()) + 1;
+  return Math.floor(Number(amount) * (binary === '' ? 1000 : 1024) ** power);
 }
 
 /** A number from a row, also when it came as text because it was 64 bits wide. */

@@ -59,10 +59,8 @@ export const PREPARE_OPTIONS = z.strictObject({
   features: z.array(FEATURE_TABLE).default([]),
 
   split: z.string().default('leave-one-out'),
-  memory: z
-    .string()
-    .regex(/^\d+(\.\d+)?\s*[KMGT]i?B$/i, 'a size such as 1GB')
-    .default('1GB'),
+  /** Limit of DuckDB's memory, for example 1GB. */
+  memory: z.string().default('1GB'),
   threads: COUNT.optional(),
   /** Share of bad rows above which the run stops. */
   maxBad: z.number().min(0).max(1).default(0.01),

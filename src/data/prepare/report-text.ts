@@ -3,6 +3,7 @@
 import { bar, formatCount, formatSeconds, formatShare, table } from '../../util/terminal.js';
 import { TIME_KIND } from '../store/store-index.js';
 import type { PrepareReport } from './options.js';
+import { badRowText } from './stage.js';
 import { formatTime } from './times.js';
 
 const BAR_WIDTH = 36;
@@ -29,9 +30,7 @@ function inputText({ files, rows, bad, columns }: PrepareReport): string {
   if (bad.rows > 0) {
     lines.push(`bad rows ${formatCount(bad.rows)} (${formatShare(bad.share)}), all in rejects.csv:`);
     for (const [reason, n] of Object.entries(bad.reasons)) lines.push(`  ${formatCount(n).padStart(10)}  ${reason}`);
-    for (const { file, line, reason, content } of bad.samples.slice(0, 5)) {
-      lines.push(`  ${file}:${line}  ${reason}: ${content.trimEnd().slice(0, 80)}`);
-    }
+    for (const row of bad.samples.slice(0, 5)) lines.push(`  ${badRowText(row)}`);
   }
   return lines.join('\n');
 }

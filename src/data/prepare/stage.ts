@@ -1,13 +1,13 @@
 // Reading: every file, in the order given, into one staged table of typed columns, in input order (its rowid).
 // Every row that is not staged as good is counted, sampled and written to the rejects file with its reason.
 
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, copyFileSync, openSync } from 'node:fs';
 import { writeFully } from '../../util/atomic-file.js';
 import { UserError } from '../../util/errors.js';
 import { formatCount, formatShare } from '../../util/terminal.js';
 import type { TimeKind } from '../store/store-index.js';
 import type { Columns } from './columns.js';
-import { type Engine, count } from './engine.js';
+import { type Engine, type Row, count } from './engine.js';
 import type { BadRow, PrepareReport } from './options.js';
 import { type Source, checkGzip } from './source.js';
 
@@ -26,11 +26,19 @@ const SAMPLES_PER_REASON = 3;
 
 export type Staged = Pick<PrepareReport, 'files' | 'rows' | 'bad'>;
 
+export interface StageOptions {
+  readonly rejects: string;
+  /** Where the rejects stay when there are too many of them and the store is given up. */
+  readonly keepRejects: string;
+  readonly maxBad: number;
+  readonly onFile: (file: string) => void;
+}
+
 export async function stage(
   engine: Engine,
   sources: readonly Source[],
   columns: Columns,
-  { rejects, maxBad, onFile }: { rejects: string; maxBad: number; onFile: (file: string) => void },
+  { rejects, keepRejects, maxBad, onFile }: StageOptions,
 ): Promise<Staged> {
   const fields = stagedFields(columns);
   await engine.run(
@@ -61,7 +69,11 @@ export async function stage(
     reasons: ledger.reasons,
     samples: ledger.samples,
   };
-  refuse(rows, bad, maxBad);
+  if (rows === 0) throw new UserError('no-rows', 'the input has no rows', 'Check the files and the header.');
+  if (rows === bad.rows || bad.share > maxBad) {
+    copyFileSync(rejects, keepRejects);
+    throw tooManyBadRows(rows, bad, { maxBad, keepRejects });
+  }
   if (ledger.rows > 0) await engine.run(`DELETE FROM ${EVENTS} WHERE bad <> 0`);
   return { files, rows, bad };
 }
@@ -129,8 +141,8 @@ interface Rejected {
 async function recordRejects(engine: Engine, source: Source, ledger: BadRowLedger): Promise<Rejected> {
   if (source.format === 'parquet') return { records: 0, lines: [] };
   const rejects = await engine.rows(
-    `SELECT line, any_value(lower(error_type)) AS kind, any_value(error_message) AS message, any_value(csv_line) AS content,
-       greatest(1, len(list_filter(string_split(any_value(csv_line), chr(10)), l -> l <> ''))) AS records
+    `SELECT line, first(lower(error_type::VARCHAR)) AS kind, first(column_name) AS name, first(csv_line) AS content,
+       greatest(1, len(list_filter(string_split(first(csv_line), chr(10)), l -> l <> ''))) AS records
      FROM reject_errors GROUP BY line ORDER BY line`,
   );
   let records = 0;
@@ -139,11 +151,18 @@ async function recordRejects(engine: Engine, source: Source, ledger: BadRowLedge
     const swallowed = count(row, 'records');
     const line = count(row, 'line');
     const content = String(row['content'] ?? '');
-    ledger.add({ file: source.file, line, reason: String(row['kind']), content }, swallowed);
+    ledger.add({ file: source.file, line, reason: rejectReason(row), content }, swallowed);
     for (let k = 0; k < swallowed; k++) lines.push(line + k);
     records += swallowed;
   }
   return { records, lines };
+}
+
+/** DuckDB's kinds of error, in words that say what to look for. */
+function rejectReason(row: Row): string {
+  const kind = String(row['kind']);
+  if (kind === 'cast') return `unreadable ${String(row['name'])}`;
+  return kind === 'unquoted value' ? 'unclosed quote' : kind;
 }
 
 /** Staged rows that break a rule. Their line is their place among the staged rows plus the refused lines before it. */
@@ -194,18 +213,25 @@ class BadRowLedger {
   }
 }
 
-function refuse(rows: number, bad: PrepareReport['bad'], maxBad: number): void {
-  if (rows > bad.rows && bad.share <= maxBad) return;
-  if (rows === 0) throw new UserError('no-rows', 'the input has no rows', 'Check the files and the header.');
+function tooManyBadRows(
+  rows: number,
+  bad: PrepareReport['bad'],
+  { maxBad, keepRejects }: { maxBad: number; keepRejects: string },
+): UserError {
   const reasons = Object.entries(bad.reasons).map(([reason, n]) => `${reason}: ${formatCount(n)}`);
-  const samples = bad.samples
-    .slice(0, 5)
-    .map(({ file, line, reason, content }) => `\n    ${file}:${line} ${reason}: ${content.trimEnd()}`);
-  throw new UserError(
-    'too-many-bad-rows',
-    `${formatCount(bad.rows)} of ${formatCount(rows)} rows are bad (${formatShare(bad.share)}): ${reasons.join(', ')}${samples.join('')}`,
+  const samples = bad.samples.slice(0, 5).map(row => `\n    ${badRowText(row)}`);
+  const remedy =
     bad.rows === rows
       ? 'No row is left: check the column names, the delimiter and the header.'
-      : `At most ${formatShare(maxBad)} may be bad: mend the file, name the columns, or raise --max-bad.`,
+      : `At most ${formatShare(maxBad)} may be bad: mend the file, name the columns, or raise --max-bad.`;
+  return new UserError(
+    'too-many-bad-rows',
+    `${formatCount(bad.rows)} of ${formatCount(rows)} rows are bad (${formatShare(bad.share)}): ${reasons.join(', ')}${samples.join('')}`,
+    `${remedy} All of them are in ${keepRejects}.`,
   );
+}
+
+/** One line, whatever the row holds. */
+export function badRowText({ file, line, reason, content }: BadRow): string {
+  return `${file}:${line}  ${reason}: ${(content.split('\n')[0] ?? '').slice(0, 80)}`;
 }

@@ -1,0 +1,196 @@
+// turbogr bench prepare: a synthetic log of KuaiRand's layout through `turbogr prepare`, beside what DuckDB alone needs to
+// sort and write the same columns, and how fast the finished store is read.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from '@commander-js/extra-typings';
+import { Engine, literal } from '../data/prepare/engine.js';
+import { PRESETS } from '../data/prepare/presets.js';
+import { SequenceStore } from '../data/store/sequence-store.js';
+import { UserError } from '../util/errors.js';
+import { formatCount, formatSeconds, table } from '../util/terminal.js';
+
+const SAMPLE_MS = 50;
+const READ_SECONDS = 2;
+const WINDOW = 2048;
+const BATCH_TOKENS = 65_536;
+
+export interface PrepareBench {
+  readonly rows: number;
+  readonly memory: string;
+  readonly seconds: number;
+  readonly baseline_seconds: number;
+  /** prepare over DuckDB alone. */
+  readonly ratio: number;
+  /** Of the whole process tree: the sum of each process's own peak. */
+  readonly peak_rss_mb: number;
+  readonly read_tokens_per_s: number;
+  readonly stages: Readonly<Record<string, number>>;
+}
+
+export function benchPrepareCommand() {
+  return new Command('prepare')
+    .description('prepare a synthetic log: time against DuckDB alone, peak memory, reading speed')
+    .option('--rows <n>', 'events of the log', Number, 60_000_000)
+    .option('--memory <size>', "limit of DuckDB's memory, for both", '1GB')
+    .option('--log <file>', "use this log in KuaiRand's layout instead of making one")
+    .option('--json', 'print one JSON object')
+    .action(async ({ rows, memory, log, json }) => {
+      const folder = mkdtempSync(join(tmpdir(), 'turbogr-bench-prepare-'));
+      try {
+        const file = log ?? (await makeLog(join(folder, 'log.csv'), rows));
+        const result = await benchPrepare({ file, folder, memory });
+        process.stdout.write(`${json ? JSON.stringify(result) : resultText(result)}\n`);
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    });
+}
+
+async function makeLog(file: string, rows: number): Promise<string> {
+  await runCommand(['synth', '--out', file, '--rows', String(rows), '--no-margin', '--json']);
+  return file;
+}
+
+async function benchPrepare({
+  file,
+  folder,
+  memory,
+}: {
+  file: string;
+  folder: string;
+  memory: string;
+}): Promise<PrepareBench> {
+  const store = join(folder, 'store');
+  const { user = '', item = '', time = '', actionBits = [] } = PRESETS['kuairand-27k']?.options ?? {};
+  const begin = performance.now();
+  const columns = ['--user', user, '--item', item, '--time', time, '--action-bits', ...actionBits];
+  const run = await runCommand(['prepare', file, '--out', store, '--memory', memory, '--json', ...columns]);
+  const seconds = (performance.now() - begin) / 1000;
+  const report: unknown = JSON.parse(readFileSync(join(store, 'report.json'), 'utf8'));
+  const action = actionBits.map((bit, b) => `(${bit} <> 0)::INTEGER * ${2 ** b}`).join(' + ');
+  const baseline = await duckdbAlone({
+    folder,
+    memory,
+    query: `SELECT ${user}::INTEGER, ${item}::INTEGER, ${time}::BIGINT, ${action} FROM read_csv(${literal(file)}) ORDER BY ${user}, ${time}`,
+  });
+  const opened = SequenceStore.open(store);
+  return {
+    rows: opened.events,
+    memory,
+    seconds,
+    baseline_seconds: baseline,
+    ratio: seconds / baseline,
+    peak_rss_mb: run.peakRssMb,
+    read_tokens_per_s: readingSpeed(opened),
+    stages: stagesOf(report),
+  };
+}
+
+function stagesOf(report: unknown): Record<string, number> {
+  const seconds = report !== null && typeof report === 'object' && 'seconds' in report ? report.seconds : {};
+  return Object.fromEntries(Object.entries(seconds ?? {}).map(([stage, value]) => [stage, Number(value)]));
+}
+
+async function duckdbAlone({
+  folder,
+  memory,
+  query,
+}: {
+  folder: string;
+  memory: string;
+  query: string;
+}): Promise<number> {
+  const begin = performance.now();
+  const engine = await Engine.open({ scratch: folder, memory });
+  await engine.run('SET preserve_insertion_order = false');
+  await engine.run(`COPY (${query}) TO ${literal(join(folder, 'sorted.parquet'))} (FORMAT parquet)`);
+  engine.close();
+  return (performance.now() - begin) / 1000;
+}
+
+/** Tokens per second of random users' latest windows, copied into a batch's columns, after one warming pass. */
+function readingSpeed(store: SequenceStore): number {
+  const into = {
+    item: new Int32Array(BATCH_TOKENS),
+    ...(store.hasTime && { time: new Float64Array(BATCH_TOKENS) }),
+    ...(store.hasAction && { action: new Int32Array(BATCH_TOKENS) }),
+  };
+  const pass = (seconds: number): number => {
+    let tokens = 0;
+    let user = 0;
+    let at = 0;
+    const begin = performance.now();
+    do {
+      for (let k = 0; k < 256; k++) {
+        user = (user + 7919) % store.users;
+        const to = store.length(user);
+        const from = Math.max(0, to - WINDOW);
+        if (at + to - from > BATCH_TOKENS) at = 0;
+        store.read(user, from, to, into, at);
+        at += to - from;
+        tokens += to - from;
+      }
+    } while (performance.now() - begin < seconds * 1000);
+    return tokens / ((performance.now() - begin) / 1000);
+  };
+  pass(READ_SECONDS);
+  return pass(READ_SECONDS);
+}
+
+/** Run this program with other arguments; the peak is that of its whole process tree. */
+async function runCommand(args: readonly string[]): Promise<{ peakRssMb: number }> {
+  const child = spawn(process.execPath, [process.argv[1] ?? '', ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const peaks = new Map<number, number>();
+  const timer = setInterval(() => {
+    for (const pid of processTree(child)) peaks.set(pid, Math.max(peaks.get(pid) ?? 0, peakRssMb(pid)));
+  }, SAMPLE_MS);
+  try {
+    const status = await new Promise<number | null>((resolve, reject) => {
+      child.once('exit', resolve);
+      child.once('error', reject);
+    });
+    if (status !== 0) {
+      throw new UserError('bench-failed', `turbogr ${args[0]} ended with status ${status}`, 'Its message is above.');
+    }
+  } finally {
+    clearInterval(timer);
+  }
+  return { peakRssMb: [...peaks.values()].reduce((a, b) => a + b, 0) };
+}
+
+function processTree({ pid }: ChildProcess): number[] {
+  const found = pid === undefined ? [] : [pid];
+  for (const parent of found) {
+    const path = `/proc/${parent}/task/${parent}/children`;
+    if (existsSync(path)) found.push(...readFileSync(path, 'utf8').split(' ').filter(Boolean).map(Number));
+  }
+  return found;
+}
+
+/** 0 where the system does not tell (no /proc) or the process has just ended. */
+function peakRssMb(pid: number): number {
+  try {
+    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+  } catch {
+    return 0;
+  }
+}
+
+function resultText(result: PrepareBench): string {
+  return table(
+    ['rows', 'prepare', 'DuckDB alone', 'ratio', 'peak RSS', 'reading'],
+    [
+      [
+        formatCount(result.rows),
+        formatSeconds(result.seconds),
+        formatSeconds(result.baseline_seconds),
+        result.ratio.toFixed(2),
+        `${formatCount(result.peak_rss_mb)} MB`,
+        `${(result.read_tokens_per_s / 1e6).toFixed(0)} M tokens/s`,
+      ],
+    ],
+  );
+}
