@@ -17,7 +17,7 @@ function sources(folder, ending) {
 const MEASURES = new Set(['clock', 'fma_peak', 'read_bandwidth', 'panic']);
 
 const table = readFileSync(join(root, 'native/binding/src/ops/mod.rs'), 'utf8');
-const names = [...table.matchAll(/\bop\("(\w+)"/g)].map(([, name]) => name);
+const names = [...table.matchAll(/\bop\(\s*"(\w+)"/g)].map(([, name]) => name);
 const known = new Set(names);
 const kernels = sources('native/kernels/src', '.rs');
 const ops = sources('src/ops', '.ts');
