@@ -122,7 +122,10 @@ pub(crate) unsafe fn add_weighted<V: Simd, E: Element>(terms: &impl Terms<E>, co
 #[inline(always)]
 unsafe fn add_chunk<V: Simd, E: Element, const N: usize>(terms: &impl Terms<E>, at: usize, out: *mut f32) {
     unsafe {
-        let mut sums: [V; N] = std::array::from_fn(|v| V::load(out.add(at + v * LANES)));
+        let mut sums = [V::zero(); N];
+        for (v, sum) in sums.iter_mut().enumerate() {
+            *sum = V::load(out.add(at + v * LANES));
+        }
         for j in 0..terms.count() {
             if let Some(row) = terms.upcoming(j) {
                 prefetch_span::<V, E>(row.wrapping_add(at), N * LANES);

@@ -141,8 +141,9 @@ pub fn adamw(cx: &Ctx, args: AdamW) -> Outcome {
 unsafe fn step_body<V: Simd>(factors: &AdamFactors, len: usize, p: *mut f32, g: *const f32, m: *mut f32, v: *mut f32) {
     unsafe {
         for k in 0..len.div_ceil(LANES) {
-            let load = |x: *const f32| load_vector::<V, f32>(x, k, len);
-            let (p1, m1, v1) = adam_vector(factors, load(p), load(g), load(m), load(v));
+            let (p0, g0) = (load_vector::<V, f32>(p, k, len), load_vector::<V, f32>(g, k, len));
+            let (m0, v0) = (load_vector::<V, f32>(m, k, len), load_vector::<V, f32>(v, k, len));
+            let (p1, m1, v1) = adam_vector(factors, p0, g0, m0, v0);
             store_vector(p1, p, k, len);
             store_vector(m1, m, k, len);
             store_vector(v1, v, k, len);

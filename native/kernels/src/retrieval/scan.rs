@@ -149,9 +149,10 @@ impl<E: Element> Kernel for PackItems<'_, E> {
             for k in 0..cols.div_ceil(LANES) {
                 // SAFETY: ids are rows of the table; the panel holds `cols` lines of sixteen.
                 unsafe {
-                    let lanes: [V; LANES] = std::array::from_fn(|r| {
-                        load_vector::<V, E>(self.table.row(self.ids[half + r]).as_ptr(), k, cols)
-                    });
+                    let mut lanes = [V::zero(); LANES];
+                    for (r, lane) in lanes.iter_mut().enumerate() {
+                        *lane = load_vector::<V, E>(self.table.row(self.ids[half + r]).as_ptr(), k, cols);
+                    }
                     let lines = V::transpose(lanes);
                     for (u, line) in lines.into_iter().enumerate().take(cols - k * LANES) {
                         line.store(self.panel.as_mut_ptr().add((k * LANES + u) * NR + half));
