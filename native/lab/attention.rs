@@ -1,5 +1,5 @@
 //! Times the attention kernels against the FMA peak of the same run.
-//! `cargo run --release -p turbogr-kernels --example attention -- [hstu|fuxi|softmax] [rounds]`
+//! `cargo run --release -p turbogr-kernels --example attention -- [hstu|fuxi|softmax] [rounds] [threads]`
 //!
 //! Useful FLOPs only: causal pairs, nothing padded, scores recomputed in backward not counted.
 
@@ -72,6 +72,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let op = arguments.get(1).map_or("hstu", String::as_str);
     let rounds = arguments.get(2).and_then(|rounds| rounds.parse().ok()).unwrap_or(15);
+    let only: Option<usize> = arguments.get(3).and_then(|threads| threads.parse().ok());
     let shape = |name, lengths, heads, width| Shape {
         name,
         lengths,
@@ -97,6 +98,9 @@ fn main() {
     } in shapes
     {
         for (biased, threads) in [(false, 1), (true, 1), (false, 2), (true, 2)] {
+            if only.is_some_and(|only| only != threads) {
+                continue;
+            }
             if op == "softmax" && biased {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! Times the linear kernels against the FMA peak of the same run, and against the `gemm` crate.
 //!
-//! `cargo run --release [-- D...]`: rows of D, direction, GFLOP/s and share of peak at 1 and 2 threads, best of the
+//! `cargo run --release [-- D... name...]`: rows of D, direction, GFLOP/s and share of peak at 1 and 2 threads, best of the
 //! rounds and their median. Rounds of all contestants are interleaved, since the machine is shared.
 
 mod layers;
@@ -42,9 +42,17 @@ fn seconds(threads: usize, f: &mut dyn FnMut()) -> f64 {
 /// Interleaved rounds of the peak and every contestant; one line each.
 fn race(cx: &Ctx, title: &str, mut contestants: Vec<Contestant>) {
     const FMA_ROUNDS: usize = 400_000;
-    let mut times = vec![Vec::new(); contestants.len()];
     let mut peaks = Vec::new();
     let mut spent = 0.0;
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| arg.parse::<usize>().is_err())
+        .collect();
+    contestants.retain(|contestant| wanted.is_empty() || wanted.iter().any(|name| name == contestant.name));
+    if contestants.is_empty() {
+        return;
+    }
+    let mut times = vec![Vec::new(); contestants.len()];
     for contestant in &mut contestants {
         (contestant.run)(); // warm
     }

@@ -39,7 +39,9 @@ pub trait Finish: Sync {
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32);
 }
 
-struct FinishRows<'a, F> {
+/// Hands rows `[first, first + rows)`, columns `[j, j + n)` of the results to `finish`.
+#[derive(Clone, Copy)]
+struct Take<'a, F> {
     finish: &'a F,
     first: usize,
     rows: usize,
@@ -49,14 +51,71 @@ struct FinishRows<'a, F> {
     stride: usize,
 }
 
-impl<F: Finish> Kernel for FinishRows<'_, F> {
+impl<F: Finish> Kernel for Take<'_, F> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
         for r in 0..self.rows {
             // SAFETY: the block holds `rows` rows `stride` apart, `n` columns of which are ready.
             unsafe {
-                self.finish
-                    .take::<V>(self.first + r, self.j, self.n, self.acc.add(r * self.stride));
+                let acc = self.acc.add(r * self.stride);
+                // The usual width as a constant: no tail to test for.
+                match self.n {
+                    NR => self.finish.take::<V>(self.first + r, self.j, NR, acc),
+                    n => self.finish.take::<V>(self.first + r, self.j, n, acc),
+                }
+            }
+        }
+    }
+}
+
+/// A panel of results: packed A times one packed panel of B, taken tile by tile if the results are final, so that
+/// stores drain while the next tile computes.
+struct Panel<'a, F> {
+    depth: usize,
+    a: *const f32,
+    b: *const f32,
+    accumulate: bool,
+    /// Results of the next tile are further down, or replace the last one's.
+    keep: bool,
+    taken: bool,
+    take: Take<'a, F>,
+}
+
+impl<F: Finish> Kernel for Panel<'_, F> {
+    #[inline(always)]
+    unsafe fn run<V: Simd>(self) {
+        let Take {
+            first,
+            rows,
+            acc,
+            stride,
+            ..
+        } = self.take;
+        for top in (0..rows).step_by(MR) {
+            // SAFETY: A holds `rows` rounded up to tiles, the results as many if they are kept and one tile if not.
+            unsafe {
+                let c = if self.keep { acc.add(top * stride) } else { acc };
+                let a = self.a.add(top * self.depth);
+                tile(
+                    V::ISA,
+                    &Tile {
+                        k: self.depth,
+                        a,
+                        b: self.b,
+                        c,
+                        stride,
+                        accumulate: self.accumulate,
+                    },
+                );
+                if self.taken {
+                    Take {
+                        first: first + top,
+                        rows: MR.min(rows - top),
+                        acc: c,
+                        ..self.take
+                    }
+                    .run::<V>();
+                }
             }
         }
     }
@@ -134,47 +193,33 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
                     to: a,
                 };
                 dispatch(cx.isa, source);
-                let take = !whole && slice + 1 == slices;
                 for panel in 0..panels {
-                    let b = weights.as_ptr().add(at * panels * NR + panel * NR * depth);
                     let (j, n) = (panel * NR, NR.min(n - panel * NR));
-                    for top in (0..rows).step_by(MR) {
-                        let c = if keep { acc.add(top * stride + j) } else { acc };
-                        let a = a.add(top * depth);
-                        tile(
-                            cx.isa,
-                            &Tile {
-                                k: depth,
-                                a,
-                                b,
-                                c,
-                                stride,
-                                accumulate: slice > 0,
-                            },
-                        );
-                        if take {
-                            // Tile by tile, so that the stores drain while the next tile computes.
-                            let (first, rows) = (first + top, MR.min(rows - top));
-                            dispatch(
-                                cx.isa,
-                                FinishRows {
-                                    finish,
-                                    first,
-                                    rows,
-                                    j,
-                                    n,
-                                    acc: c,
-                                    stride,
-                                },
-                            );
-                        }
-                    }
+                    let acc = if keep { acc.add(j) } else { acc };
+                    let panel = Panel {
+                        depth,
+                        a,
+                        b: weights.as_ptr().add(at * panels * NR + j * depth),
+                        accumulate: slice > 0,
+                        keep,
+                        taken: !whole && slice + 1 == slices,
+                        take: Take {
+                            finish,
+                            first,
+                            rows,
+                            j,
+                            n,
+                            acc,
+                            stride,
+                        },
+                    };
+                    dispatch(cx.isa, panel);
                 }
             }
             if whole {
                 dispatch(
                     cx.isa,
-                    FinishRows {
+                    Take {
                         finish,
                         first,
                         rows,
