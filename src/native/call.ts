@@ -17,7 +17,7 @@ export function streamIndex(stream: StreamName): number {
 
 /** Where a gradient goes, and whether it adds to what is there. */
 export interface GradTarget {
-  readonly to: Tensor;
+  readonly to: Tensor<'f32'>;
   readonly accumulate: boolean;
 }
 
