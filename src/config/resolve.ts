@@ -93,11 +93,12 @@ function finish(config: Config): ResolvedConfig {
       `Raise batch.tokens to at least ${model.maxLength}, or lower model.maxLength.`,
     );
   }
-  if (loss.kind === 'full-softmax' && loss.normalizeItem) {
+  if (config.optimizer.table !== 'adamw' && (loss.kind === 'full-softmax' || config.optimizer.accumulate > 2)) {
+    const cause = loss.kind === 'full-softmax' ? 'loss.kind = "full-softmax"' : 'optimizer.accumulate above 2';
     throw new UserError(
       'bad-value',
-      'config: loss.kind = "full-softmax" works on raw item rows, and loss.normalizeItem is true',
-      'Set loss.normalizeItem: false (and loss.temperature: 1), or use sampled-softmax.',
+      `config: ${cause} gives every row of the table a gradient, and optimizer.table = "${config.optimizer.table}" works row by row`,
+      'Set optimizer.table: adamw, or change the other of the two.',
     );
   }
   const width = model.d / model.heads;

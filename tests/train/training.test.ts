@@ -1,0 +1,136 @@
+import { mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { ConfigInput } from '../../src/config/schema.js';
+import { readEvents } from '../../src/events/event-log.js';
+import { toyConfig, toySource, trainToy } from './toy-run.js';
+
+/** The walk hides nothing, so whatever works finds the next item nearly always. */
+const LEARNS: [string, ConfigInput][] = [
+  ['HSTU', {}],
+  ['HSTU with actions', { model: { actions: true } }],
+  ['HSTU without times', { model: { timeBias: 'off' } }],
+  ['FuXi-alpha', { model: { kind: 'fuxi' } }],
+  ['SASRec', { model: { kind: 'sasrec', attentionDropout: 0.1 } }],
+  ['popularity negatives', { loss: { negatives: { kind: 'popularity', count: 16 } } }],
+  ['in-batch negatives', { loss: { negatives: { kind: 'in-batch', count: 16 } } }],
+  ['full softmax', { loss: { kind: 'full-softmax' } }],
+  ['BCE', { loss: { kind: 'bce' } }],
+  ['gBCE', { loss: { kind: 'gbce' } }],
+  ['raw dot products', { loss: { normalizeUser: false, normalizeItem: false, temperature: 1 } }],
+  ['lazy Adam', { optimizer: { table: 'lazy-adam' } }],
+  ['row-wise AdaGrad', { optimizer: { table: 'row-adagrad', tableLr: 0.1 } }],
+  ['clipping, schedule, decay', { optimizer: { clip: 1, weightDecay: 0.01, schedule: { kind: 'cosine', warmup: 5 } } }],
+  ['accumulation', { optimizer: { accumulate: 3 }, batch: { tokens: 48 } }],
+  ['an average of the weights', { optimizer: { ema: 0.9 } }],
+];
+
+test.each(LEARNS)('learns the walk: %s', async (_, overrides) => {
+  const config = toyConfig(overrides, { epochs: 10, evaluation: { exclude: 'none', metric: 'hr@1' } });
+  const run = await trainToy({ config, source: toySource(120) });
+  expect(run.losses.at(-1)).toBeLessThan(run.losses[0]! / 2);
+  expect(Math.max(...run.validations)).toBeGreaterThan(0.8);
+});
+
+test('the same seed gives the same bits with 1, 2 and 3 threads; another seed does not', async () => {
+  const config = toyConfig();
+  const one = await trainToy({ config, threads: 1 });
+  for (const threads of [2, 3]) {
+    const run = await trainToy({ config, threads });
+    expect(run.digest).toBe(one.digest);
+    expect(run.losses).toEqual(one.losses);
+  }
+  expect((await trainToy({ config: toyConfig({ seed: 2 }) })).digest).not.toBe(one.digest);
+});
+
+/** Everything that carries state from step to step at once. */
+const STATEFUL: ConfigInput = {
+  optimizer: { ema: 0.9, clip: 1, accumulate: 2, table: 'lazy-adam', schedule: { kind: 'linear', warmup: 3 } },
+  batch: { tokens: 64 },
+};
+
+test.each([
+  ['in the middle of an epoch', 4],
+  ['right after the first step', 1],
+  ['near the end', 14],
+])('interrupted %s and resumed equals uninterrupted, bit for bit', async (_, stopAt) => {
+  const config = toyConfig(STATEFUL);
+  const whole = await trainToy({ config });
+  const folder = mkdtempSync(join(tmpdir(), 'turbogr-resume-'));
+  const stop = new AbortController();
+  const onEvent = (event: { kind: string; step: number }) => {
+    if (event.kind === 'step' && event.step === stopAt) stop.abort();
+  };
+  const first = await trainToy({ config, folder, onEvent, signal: stop.signal });
+  expect(first.reason).toBe('interrupted');
+  expect(first.step).toBeLessThan(whole.step);
+  const rest = await trainToy({ config, folder });
+  expect(rest.digest).toBe(whole.digest);
+  expect(rest.early).toEqual(whole.early);
+  expect([...first.losses, ...rest.losses]).toEqual(whole.losses);
+  const steps = readEvents(join(folder, 'events.jsonl')).filter(event => event.kind === 'step');
+  expect(steps.map(event => event.step)).toEqual(whole.losses.map((_loss, i) => i + 1));
+  rmSync(folder, { recursive: true });
+});
+
+test('a damaged newest checkpoint costs its steps, not the result', async () => {
+  const config = toyConfig({ checkpoint: { every: 2, keep: 3 } });
+  const whole = await trainToy({ config });
+  const folder = mkdtempSync(join(tmpdir(), 'turbogr-damaged-'));
+  await trainToy({ config, folder });
+  const [newest] = readdirSync(join(folder, 'checkpoints')).sort().reverse();
+  truncateSync(join(folder, 'checkpoints', newest!, 'optimizer.safetensors'), 100);
+  const refused: string[] = [];
+  const again = await trainToy({
+    config,
+    folder,
+    onEvent: event => {
+      if (event.kind === 'resumed') refused.push(...event.refused.map(({ reason }) => reason));
+    },
+  });
+  expect(refused).toEqual(['optimizer.safetensors does not match its checksum: damaged or truncated']);
+  expect(again.losses.length).toBeGreaterThan(0);
+  expect(again.digest).toBe(whole.digest);
+  rmSync(folder, { recursive: true });
+});
+
+test('a run that has ended does not train again', async () => {
+  const config = toyConfig();
+  const folder = mkdtempSync(join(tmpdir(), 'turbogr-ended-'));
+  const first = await trainToy({ config, folder });
+  const again = await trainToy({ config, folder });
+  expect(again.losses).toEqual([]);
+  expect(again.digest).toBe(first.digest);
+  rmSync(folder, { recursive: true });
+});
+
+test('patience ends a run that no longer improves, and the best step keeps its checkpoint', async () => {
+  const config = toyConfig({
+    epochs: 50,
+    optimizer: { lr: 1e-9 },
+    evaluation: { patience: 2 },
+    checkpoint: { keep: 1 },
+  });
+  const folder = mkdtempSync(join(tmpdir(), 'turbogr-patience-'));
+  const run = await trainToy({ config, folder });
+  expect(run.reason).toBe('patience');
+  expect(run.validations.length).toBeLessThan(50);
+  const kept = readdirSync(join(folder, 'checkpoints')).map(name => Number(name.slice(5)));
+  expect(kept).toContain(run.early.best?.step);
+  expect(kept.length).toBe(2);
+  rmSync(folder, { recursive: true });
+});
+
+test('maxSteps ends a run in the middle of an epoch', async () => {
+  const run = await trainToy({ config: toyConfig({ maxSteps: 5 }) });
+  expect(run).toMatchObject({ reason: 'steps', step: 5 });
+});
+
+test('batches accumulated are the batch they add up to', async () => {
+  // Without dropout and sampling the only difference left is the order of sums.
+  const exact: ConfigInput = { model: { dropout: 0 }, loss: { kind: 'full-softmax' }, maxSteps: 6 };
+  const together = await trainToy({ config: toyConfig(exact, { batch: { users: 60 } }) });
+  const apart = await trainToy({ config: toyConfig(exact, { batch: { users: 20 }, optimizer: { accumulate: 3 } }) });
+  apart.losses.forEach((loss, i) => expect(loss).toBeCloseTo(together.losses[i]!, 3));
+});
