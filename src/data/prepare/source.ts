@@ -91,7 +91,7 @@ function parseNames(json: unknown): string[] {
 /** Each line is read as one text field, so that a broken line is one bad row with its number and not the end. */
 async function jsonSource(engine: Engine, file: string): Promise<Source> {
   const lines = `read_csv(${literal(file)}, auto_detect = false, header = false, delim = '\x01', quote = '', escape = '',
-    max_line_size = 16777216, columns = {'line': 'VARCHAR'}, ${REJECTS})`;
+    columns = {'line': 'VARCHAR'}, ${REJECTS})`;
   const from = `(SELECT CASE WHEN json_valid(line) THEN line END AS line FROM ${lines} WHERE trim(line) <> '')`;
   const keys = await engine
     .rows(
