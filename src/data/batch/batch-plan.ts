@@ -121,6 +121,6 @@ function cutBatches(windows: Windows, order: Int32Array, size: BatchSize): Int32
     }
     held += weight;
   }
-  if (held > 0) cuts.push(order.length);
+  if (order.length > 0) cuts.push(order.length);
   return Int32Array.from(cuts);
 }

@@ -32,10 +32,10 @@ interface Columns {
   action?: Int32Array;
 }
 
-function allocateColumns(tokens: number, source: SequenceSource): Columns {
+function allocateColumns(tokens: number, has: { time: boolean; action: boolean }): Columns {
   const columns: Columns = { item: new Int32Array(tokens) };
-  if (source.hasTime) columns.time = new BigInt64Array(tokens);
-  if (source.hasAction) columns.action = new Int32Array(tokens);
+  if (has.time) columns.time = new BigInt64Array(tokens);
+  if (has.action) columns.action = new Int32Array(tokens);
   return columns;
 }
 
@@ -45,14 +45,13 @@ export class BatchBuffer {
   #offsets = new Int32Array(1);
   #users = new Int32Array(0);
   #ends = new Int32Array(0);
-  #input: Columns;
-  #next: Columns;
+  #input!: Columns;
+  #next!: Columns;
 
   constructor(source: SequenceSource, windows: Windows) {
     this.#source = source;
     this.#windows = windows;
-    this.#input = allocateColumns(0, source);
-    this.#next = allocateColumns(0, source);
+    this.#allocate(0);
   }
 
   /** Reads the windows `ids`; the result is valid until the next call. */
@@ -86,10 +85,15 @@ export class BatchBuffer {
       this.#ends = new Int32Array(capacity);
     }
     if (tokens > this.#input.item.length) {
-      const capacity = Math.max(tokens, 2 * this.#input.item.length);
-      this.#input = allocateColumns(capacity, this.#source);
-      this.#next = allocateColumns(capacity, this.#source);
+      this.#allocate(Math.max(tokens, 2 * this.#input.item.length));
     }
+  }
+
+  /** Nothing needs the action of what comes next. */
+  #allocate(tokens: number): void {
+    const { hasTime: time, hasAction: action } = this.#source;
+    this.#input = allocateColumns(tokens, { time, action });
+    this.#next = allocateColumns(tokens, { time, action: false });
   }
 
   #view(tokens: number, sequences: number): JaggedBatch {

@@ -68,7 +68,7 @@ function popularOrder(log: WatchLog): Int32Array {
   const counts = new Int32Array(log.catalogue);
   for (const video of log.videos) counts[video]!++;
   for (const end of log.ends) counts[log.videos[end - 1]!]!--;
-  const watched = Int32Array.from(counts.keys()).filter(video => counts[video]! > 0);
+  const watched = Int32Array.from(new Set(log.videos)).filter(video => counts[video]! > 0);
   return watched.sort((x, y) => counts[y]! - counts[x]! || x - y);
 }
 
