@@ -61,9 +61,10 @@ describe('formats', () => {
       'gzipped JSON lines': { files: [bench.write('log.json.gz', gzipSync(objects))] },
       Parquet: { files: [await parquet('log.parquet', `SELECT * FROM ${literal(plain)}`)] },
     };
-    for (const [name, input] of Object.entries(variants)) {
-      expect((await bench.build(input)).store.fingerprint, name).toBe(store.fingerprint);
-    }
+    const fingerprints: Record<string, string> = {};
+    for (const [name, input] of Object.entries(variants))
+      fingerprints[name] = (await bench.build(input)).store.fingerprint;
+    expect(fingerprints).toEqual(Object.fromEntries(Object.keys(variants).map(name => [name, store.fingerprint])));
     const dates = await bench.build({
       files: [await parquet('dates.parquet', `SELECT user, item, ${date} AS time FROM ${literal(plain)}`)],
     });

@@ -1,5 +1,5 @@
 // Whatever the log: every event is in exactly one place, in (user, time, input order), and the parts of the split are disjoint.
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Event, Workbench, contents, csv } from './workbench.js';
 

@@ -26,7 +26,7 @@ function makeStore(folder: string, capacity: number): StoreIndex {
     { name: 'action', dtype: 'I32' },
   ] as const;
   const writer = new ShardWriter(folder, columns, capacity);
-  const users = Int32Array.from(LENGTHS.flatMap((n, u) => new Array<number>(n).fill(u)));
+  const users = Int32Array.from(LENGTHS.flatMap((n, u) => Array.from({ length: n }, () => u)));
   const item = Int32Array.from(users, (_, i) => i);
   const time = BigInt64Array.from(Array.from(users, (_, i) => BigInt(timeOf(i))));
   const action = Int32Array.from(users, (_, i) => -1 - i);
