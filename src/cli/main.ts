@@ -5,6 +5,7 @@ import { Command } from '@commander-js/extra-typings';
 import { UserError } from '../util/errors.js';
 import { benchCommand } from './bench.js';
 import { configCommand } from './config.js';
+import { demoCommand } from './demo.js';
 import { evaluateCommand } from './evaluate.js';
 import { exportCommand } from './export.js';
 import { prepareCommand } from './prepare.js';
@@ -17,6 +18,7 @@ const program = new Command('turbogr')
   .description('Training system for generative recommendation: a log file in, a trained model out.')
   .version('0.1.0')
   .showHelpAfterError('(turbogr --help lists the commands)')
+  .addCommand(demoCommand())
   .addCommand(synthCommand())
   .addCommand(prepareCommand())
   .addCommand(trainCommand())

@@ -1,0 +1,87 @@
+// `turbogr demo`: the whole job on a log made on the spot, in about a minute: make, prepare, train, evaluate, recommend.
+// Everything it writes is under one folder, which it empties first.
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command } from '@commander-js/extra-typings';
+import { defineConfig } from '../config/resolve.js';
+import { prepare } from '../data/prepare/prepare.js';
+import { synthesize } from '../data/synth/synthesize.js';
+import { readEvents } from '../events/event-log.js';
+import { openRecommender } from '../recipes/recommend.js';
+import { train } from '../recipes/train.js';
+import { formatCount } from '../util/terminal.js';
+import { parseWhole } from './config-flags.js';
+import { curve } from './curve.js';
+import { watchRun } from './watch-run.js';
+
+const LOG = { users: 2000, videos: 1000, meanLength: 100, seed: 1 };
+
+const CONFIG = defineConfig({
+  model: { kind: 'hstu', d: 64, blocks: 2, heads: 2, maxLength: 100, dropout: 0.2 },
+  optimizer: { lr: 3e-3, schedule: { kind: 'cosine', warmup: 20, floor: 0.05 } },
+  batch: { tokens: 4096 },
+  epochs: 20,
+  evaluation: { cutoffs: [1, 5, 10, 50] },
+});
+
+/** Users shown at the end. */
+const SHOWN = 4;
+
+export function demoCommand() {
+  return new Command('demo')
+    .description('make a log, prepare it, train a small HSTU on it, evaluate, recommend: about a minute')
+    .option('--folder <folder>', 'where everything goes; emptied first', join('runs', 'demo'))
+    .option('--epochs <count>', 'epochs to train', parseWhole, CONFIG.epochs)
+    .option('--threads <count>', 'worker threads; never changes a result', parseWhole)
+    .action(async ({ folder, epochs, threads }) => {
+      const say = (text: string) => process.stdout.write(`${text}\n`);
+      const [log, store, run] = [join(folder, 'log.csv'), join(folder, 'store'), join(folder, 'run')];
+      rmSync(folder, { recursive: true, force: true });
+
+      say(`1. A synthetic log: ${log}`);
+      const { events, users, videos, margin } = await synthesize({ out: log, ...LOG });
+      say(`   ${formatCount(events)} events of ${formatCount(users)} users on ${formatCount(videos)} videos`);
+      if (margin) {
+        say(
+          `   HR@10 to expect: popularity ${margin.popularity.toFixed(3)}, first-order Markov ${margin.markov.toFixed(3)};`,
+        );
+        say(`   who knew the law behind the log would reach ${margin.oracle.toFixed(3)}`);
+      }
+
+      say(`\n2. Prepared: ${store}`);
+      const prepared = await prepare({ files: [log], out: store });
+      const { train: pairs, validation, test } = prepared.split;
+      say(
+        `   ${formatCount(pairs)} events to learn from; of every user the last is kept for the test, the one before for`,
+      );
+      say(`   choosing the epoch (${formatCount(validation)} and ${formatCount(test)} events)`);
+
+      say(`\n3. Training: ${run}`);
+      const config = [CONFIG, { epochs, ...(threads && { threads }) }];
+      const report = await watchRun(false, watch => train({ data: store, config, run, ...watch }));
+      if (report.reason === 'interrupted') return;
+
+      const told = readEvents(join(run, 'events.jsonl'));
+      const losses = told.filter(event => event.kind === 'epoch').map(event => event.loss);
+      const values = told.filter(event => event.kind === 'validation').map(event => event.value);
+      say(`\n4. How it learned\n${curve({ title: 'loss by epoch', values: losses })}`);
+      say(curve({ title: `validation ${report.metric} by epoch`, values }));
+
+      say('\n5. What it would show next (the event that really came is held back; * marks it where it was found)');
+      await showUsers(run, say);
+      say(`\nGo on: turbogr recommend ${run} --user 0 | turbogr evaluate ${run} | turbogr train <your log>.csv`);
+    });
+}
+
+async function showUsers(run: string, say: (text: string) => void): Promise<void> {
+  using recommender = openRecommender(run);
+  for (let user = 0; user < SHOWN; user++) {
+    const history = recommender.historyOf(user);
+    const next = String(history.pop()?.item);
+    const top = await recommender.recommend(history, { k: 8 });
+    const recent = history.slice(-6).map(event => event.item);
+    say(
+      `   user ${user}  … ${recent.join(' ')}  →  ${top.map(({ item }) => (item === next ? `*${item}` : item)).join(' ')}`,
+    );
+  }
+}
