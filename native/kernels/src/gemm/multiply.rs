@@ -31,6 +31,13 @@ pub trait Finish: Sync {
     fn whole_rows(&self) -> bool {
         false
     }
+    /// Says that columns from `j` of row `i` come in the next tile: a place to prefetch what [`Finish::take`] touches.
+    ///
+    /// # Safety
+    /// Below a SIMD entry. The row may be one beyond the last.
+    #[inline(always)]
+    unsafe fn ahead<V: Simd>(&self, _i: usize, _j: usize) {}
+
     /// Columns `[j, j + n)` of row `i` of the product are in `acc`, which may be used as scratch. Each element comes
     /// once, and no two threads are given the same row at a time.
     ///
@@ -96,6 +103,11 @@ impl<F: Finish> Kernel for Panel<'_, F> {
             unsafe {
                 let c = if self.keep { acc.add(top * stride) } else { acc };
                 let a = self.a.add(top * self.depth);
+                if self.taken {
+                    for r in 0..MR {
+                        self.take.finish.ahead::<V>(first + top + r, self.take.j);
+                    }
+                }
                 tile(
                     V::ISA,
                     &Tile {

@@ -8,16 +8,16 @@ use super::tile::{MR, NR, Tile, tile};
 use crate::ctx::Ctx;
 use crate::mat::{Disjoint, Grad, Mat, MatMut};
 use crate::reduce::{BLOCK, add_row, sum_rows};
-use crate::simd::{Kernel, LANES, Simd, dispatch};
+use crate::simd::{Kernel, Simd, dispatch};
 
-/// Tokens packed at a time.
-const SLICE: usize = 1024;
-/// Tokens a tile adds up in registers: a panel of B takes 32 KB.
-const DEPTH: usize = 512;
+/// Tokens packed at a time, all of which a tile adds up in registers: a panel of B takes 32 KB, a task's part of A 192 KB.
+const SLICE: usize = 512;
 /// Slivers of six rows in a task's part of C.
 const SLIVERS: usize = 16;
-/// A task's share of C is at least this many panels of 16 columns, if there are so many.
+/// Panels of 16 columns in a task's part of C.
 const PANELS: usize = 8;
+/// Smaller parts of C rather than fewer than this, so that the threads finish together.
+const TASKS: usize = 16;
 /// One cache line between packed columns, so that those of a power-of-two depth do not share a cache set.
 const GAP: usize = 16;
 
@@ -89,7 +89,6 @@ impl<A: Source, B: Source> Kernel for PackTokens<'_, A, B> {
 pub fn outer<A: Source, B: Source>(cx: &Ctx, tokens: usize, left: &A, right: &B, to: Grad, sums: Option<Grad>) {
     let (m, n) = (to.to.rows, to.to.cols);
     let slice = even_part(tokens, SLICE, BLOCK);
-    let depth = even_part(slice, DEPTH, LANES);
     let (slivers, panels) = (m.div_ceil(MR), n.div_ceil(NR));
     let (sliver_stride, panel_stride) = (slice * MR + GAP, slice * NR + GAP);
     let mut a = cx.scratch::<f32>(slivers * sliver_stride);
@@ -100,9 +99,10 @@ pub fn outer<A: Source, B: Source>(cx: &Ctx, tokens: usize, left: &A, right: &B,
     let all_sums = Disjoint::new(&mut partial);
 
     // C in tasks of `tall` slivers x `wide` panels.
-    let tall = even_part(slivers, SLIVERS, 1);
-    let wide = even_part(panels, PANELS, 1);
-    let (down, across) = (slivers.div_ceil(tall), panels.div_ceil(wide));
+    let wide = even_part(panels, (slivers.div_ceil(SLIVERS) * panels / TASKS).clamp(1, PANELS), 1);
+    let across = panels.div_ceil(wide);
+    let tall = even_part(slivers, (slivers * across / TASKS).clamp(1, SLIVERS), 1);
+    let down = slivers.div_ceil(tall);
 
     for from in (0..tokens.max(1)).step_by(slice) {
         let rows = slice.min(tokens - from);
@@ -137,31 +137,24 @@ pub fn outer<A: Source, B: Source>(cx: &Ctx, tokens: usize, left: &A, right: &B,
         cx.pool.run(down * across, |task, _| {
             let (top, left) = (task / across * tall, task % across * wide);
             for panel in left..panels.min(left + wide) {
-                let mut at = 0;
-                loop {
-                    for sliver in top..slivers.min(top + tall) {
-                        // SAFETY: the packed slices hold `rows` tokens; each tile of C is one task's.
-                        unsafe {
-                            let part = Part {
-                                k: depth.min(rows - at),
-                                a: a.as_ptr().add(sliver * sliver_stride + at * MR),
-                                b: b.as_ptr().add(panel * panel_stride + at * NR),
-                                row: sliver * MR,
-                                column: panel * NR,
-                            };
-                            add_tile(
-                                cx,
-                                part,
-                                Grad {
-                                    accumulate: to.accumulate || from + at > 0,
-                                    ..to
-                                },
-                            );
-                        }
-                    }
-                    at += depth;
-                    if at >= rows {
-                        break;
+                for sliver in top..slivers.min(top + tall) {
+                    // SAFETY: the packed slices hold `rows` tokens; each tile of C is one task's.
+                    unsafe {
+                        let part = Part {
+                            k: rows,
+                            a: a.as_ptr().add(sliver * sliver_stride),
+                            b: b.as_ptr().add(panel * panel_stride),
+                            row: sliver * MR,
+                            column: panel * NR,
+                        };
+                        add_tile(
+                            cx,
+                            part,
+                            Grad {
+                                accumulate: to.accumulate || from > 0,
+                                ..to
+                            },
+                        );
                     }
                 }
             }

@@ -3,6 +3,9 @@
 use crate::mat::Mat;
 use crate::simd::Simd;
 
+/// Floats of a cache line.
+const LINE: usize = 16;
+
 /// An operand whose rows are computed when they are packed.
 pub trait Source: Sync {
     /// Called once for rows `[first, first + rows)` before any of them is asked for, by the task that packs them;
@@ -14,7 +17,8 @@ pub trait Source: Sync {
     unsafe fn start<V: Simd>(&self, _first: usize, _rows: usize) {}
 
     /// Columns `[k, k + n)` of row `i`: writes them to `stage` and returns it, or returns where they already are.
-    /// `k` is a multiple of 8 and `stage` has room for `n` rounded up to 64.
+    /// `k` is a multiple of 8 and `stage` has room for `n` rounded up to 64. Rows come in order, so the next one is worth
+    /// prefetching: memory is slow to notice the pattern, since rows of a slice are short.
     ///
     /// # Safety
     /// Below a SIMD entry; the range lies in the operand.
@@ -24,7 +28,11 @@ pub trait Source: Sync {
 /// A matrix as it is.
 impl Source for Mat {
     #[inline(always)]
-    unsafe fn row<V: Simd>(&self, i: usize, k: usize, _n: usize, _stage: *mut f32) -> *const f32 {
+    unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, _stage: *mut f32) -> *const f32 {
+        for at in (0..n).step_by(LINE) {
+            // SAFETY: a prefetch reads nothing.
+            unsafe { V::prefetch(self.at(i + 1, k + at)) };
+        }
         self.at(i, k)
     }
 }

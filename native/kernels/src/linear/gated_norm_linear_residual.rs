@@ -106,6 +106,14 @@ impl Finish for ThroughGatedNorm<'_> {
             let du = b.du.to.row(i).as_mut_ptr();
             drop_row::<V>(&b.dropout, dropout_row(i, n), acc, n);
             for at in (0..n).step_by(LANES) {
+                for next in [
+                    b.u.at(i + 1, at),
+                    b.o.at(i + 1, at),
+                    b.du.to.at(i + 1, at),
+                    b.d_o.to.at(i + 1, at),
+                ] {
+                    V::prefetch(next);
+                }
                 let (left, g, du) = (n - at, V::load(acc.add(at)), du.add(at));
                 V::load_upto(u.add(at), left).mul(g).store(acc.add(at));
                 let d = V::load_upto(o.add(at), left).sub(mean).mul(rstd).mul(g);

@@ -63,6 +63,16 @@ struct Activate<'a> {
 
 impl Finish for Activate<'_> {
     #[inline(always)]
+    unsafe fn ahead<V: Simd>(&self, i: usize, j: usize) {
+        unsafe {
+            V::prefetch(self.y.at(i, j));
+            if let Some(z) = self.z {
+                V::prefetch(z.at(i, j));
+            }
+        }
+    }
+
+    #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
         unsafe {
             for at in (0..n).step_by(LANES) {

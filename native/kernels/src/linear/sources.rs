@@ -33,6 +33,7 @@ impl Source for Dropped {
             factors(&self.dropout, i, self.x.cols, k, n, stage);
             for at in (0..n).step_by(LANES) {
                 let to = stage.add(at);
+                V::prefetch(self.x.at(i + 1, k + at));
                 V::load(to).mul(V::load_upto(x.add(at), n - at)).store(to);
             }
             stage
@@ -89,6 +90,7 @@ impl Source for Normed {
             }
             for at in (0..n).step_by(LANES) {
                 let to = stage.add(at);
+                V::prefetch(self.x.at(i + 1, k + at));
                 let xhat = V::load_upto(x.add(at), n - at).sub(mean).mul(rstd);
                 let out = if dropped { xhat.mul(V::load(to)) } else { xhat };
                 out.store(to);
@@ -117,6 +119,7 @@ impl Source for Gated {
             let u = self.u.at(i, k);
             for at in (0..n).step_by(LANES) {
                 let to = stage.add(at);
+                V::prefetch(self.u.at(i + 1, k + at));
                 V::load(to).mul(V::load_upto(u.add(at), n - at)).store(to);
             }
             stage
@@ -136,6 +139,8 @@ impl Source for SwiGlu {
             let h1 = self.h.at(i, k);
             let h3 = h1.add(self.h.cols / 2);
             for at in (0..n).step_by(LANES) {
+                V::prefetch(self.h.at(i + 1, k + at));
+                V::prefetch(self.h.at(i + 1, self.h.cols / 2 + k + at));
                 let (a, b) = (V::load_upto(h1.add(at), n - at), V::load_upto(h3.add(at), n - at));
                 a.silu().mul(b).store(stage.add(at));
             }
@@ -164,6 +169,8 @@ impl Source for ActGrad {
             let saved = self.saved.at(i, k);
             let to = if self.keep { dy } else { stage };
             for at in (0..n).step_by(LANES) {
+                V::prefetch(self.dy.at(i + 1, k + at));
+                V::prefetch(self.saved.at(i + 1, k + at));
                 let (g, s) = (V::load_upto(dy.add(at), n - at), V::load_upto(saved.add(at), n - at));
                 let dz = if self.act == Act::Silu {
                     g.mul(s.silu_grad())

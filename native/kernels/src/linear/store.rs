@@ -21,6 +21,14 @@ impl Finish for Residual<'_> {
     }
 
     #[inline(always)]
+    unsafe fn ahead<V: Simd>(&self, i: usize, j: usize) {
+        unsafe {
+            V::prefetch(self.residual.at(i, j));
+            V::prefetch(self.y.at(i, j));
+        }
+    }
+
+    #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
         unsafe {
             let residual = self.residual.at(i, j);

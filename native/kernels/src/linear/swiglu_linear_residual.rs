@@ -64,6 +64,16 @@ struct ThroughGate {
 
 impl Finish for ThroughGate {
     #[inline(always)]
+    unsafe fn ahead<V: Simd>(&self, i: usize, j: usize) {
+        for j in [j, j + self.h.cols / 2] {
+            unsafe {
+                V::prefetch(self.h.at(i, j));
+                V::prefetch(self.dh.to.at(i, j));
+            }
+        }
+    }
+
+    #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
         unsafe {
             let m = self.h.cols / 2;
