@@ -25,17 +25,25 @@ export interface JaggedBatch {
   ends: Int32Array;
 }
 
-/** What `SequenceSource.read` fills, for the inputs and for what follows them. */
-interface Columns {
-  item: Int32Array;
-  time?: BigInt64Array;
-  action?: Int32Array;
+/** Memory for so many tokens. The input columns have room for one event more: see `fill`. */
+interface TokenColumns {
+  capacity: number;
+  input: { item: Int32Array; time?: BigInt64Array; action?: Int32Array };
+  target: Int32Array;
+  nextTime?: BigInt64Array;
 }
 
-function allocateColumns(tokens: number, has: { time: boolean; action: boolean }): Columns {
-  const columns: Columns = { item: new Int32Array(tokens) };
-  if (has.time) columns.time = new BigInt64Array(tokens);
-  if (has.action) columns.action = new Int32Array(tokens);
+function allocateTokens(capacity: number, source: SequenceSource): TokenColumns {
+  const columns: TokenColumns = {
+    capacity,
+    input: { item: new Int32Array(capacity + 1) },
+    target: new Int32Array(capacity),
+  };
+  if (source.hasAction) columns.input.action = new Int32Array(capacity + 1);
+  if (source.hasTime) {
+    columns.input.time = new BigInt64Array(capacity + 1);
+    columns.nextTime = new BigInt64Array(capacity);
+  }
   return columns;
 }
 
@@ -45,13 +53,12 @@ export class BatchBuffer {
   #offsets = new Int32Array(1);
   #users = new Int32Array(0);
   #ends = new Int32Array(0);
-  #input!: Columns;
-  #next!: Columns;
+  #tokens: TokenColumns;
 
   constructor(source: SequenceSource, windows: Windows) {
     this.#source = source;
     this.#windows = windows;
-    this.#allocate(0);
+    this.#tokens = allocateTokens(0, source);
   }
 
   /** Reads the windows `ids`; the result is valid until the next call. */
@@ -60,6 +67,7 @@ export class BatchBuffer {
     let tokens = 0;
     for (const id of ids) tokens += windowTokens(windows, id);
     this.#reserve(tokens, ids.length);
+    const { input, target, nextTime } = this.#tokens;
     let at = 0;
     for (let b = 0; b < ids.length; b++) {
       const id = ids[b]!;
@@ -68,9 +76,12 @@ export class BatchBuffer {
       const to = windows.to[id]!;
       this.#users[b] = user;
       this.#ends[b] = to - 1;
-      this.#source.read(user, from, to - 1, this.#input, at);
-      this.#source.read(user, from + 1, to, this.#next, at);
-      at += to - from - 1;
+      // One read per window: its last event is no input, and the next window overwrites it.
+      this.#source.read(user, from, to, input, at);
+      const end = at + to - from - 1;
+      target.set(input.item.subarray(at + 1, end + 1), at);
+      if (nextTime && input.time) nextTime.set(input.time.subarray(at + 1, end + 1), at);
+      at = end;
       this.#offsets[b + 1] = at;
     }
     return this.#view(tokens, ids.length);
@@ -84,29 +95,23 @@ export class BatchBuffer {
       this.#users = new Int32Array(capacity);
       this.#ends = new Int32Array(capacity);
     }
-    if (tokens > this.#input.item.length) {
-      this.#allocate(Math.max(tokens, 2 * this.#input.item.length));
+    if (tokens > this.#tokens.capacity) {
+      this.#tokens = allocateTokens(Math.max(tokens, 2 * this.#tokens.capacity), this.#source);
     }
   }
 
-  /** Nothing needs the action of what comes next. */
-  #allocate(tokens: number): void {
-    const { hasTime: time, hasAction: action } = this.#source;
-    this.#input = allocateColumns(tokens, { time, action });
-    this.#next = allocateColumns(tokens, { time, action: false });
-  }
-
   #view(tokens: number, sequences: number): JaggedBatch {
+    const { input, target, nextTime } = this.#tokens;
     const batch: JaggedBatch = {
       offsets: this.#offsets.subarray(0, sequences + 1),
-      item: this.#input.item.subarray(0, tokens),
-      target: this.#next.item.subarray(0, tokens),
+      item: input.item.subarray(0, tokens),
+      target: target.subarray(0, tokens),
       users: this.#users.subarray(0, sequences),
       ends: this.#ends.subarray(0, sequences),
     };
-    if (this.#input.time) batch.time = this.#input.time.subarray(0, tokens);
-    if (this.#next.time) batch.nextTime = this.#next.time.subarray(0, tokens);
-    if (this.#input.action) batch.action = this.#input.action.subarray(0, tokens);
+    if (input.time) batch.time = input.time.subarray(0, tokens);
+    if (nextTime) batch.nextTime = nextTime.subarray(0, tokens);
+    if (input.action) batch.action = input.action.subarray(0, tokens);
     return batch;
   }
 }
