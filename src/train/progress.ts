@@ -60,8 +60,9 @@ export class ProgressView {
 
   #timeLeft(step: number): string {
     const done = step - (this.#firstStep ?? step);
-    if (done === 0) return '';
+    const left = this.#options.totalSteps - step;
+    if (done === 0 || left <= 0) return '';
     const seconds = (performance.now() - this.#started) / 1000;
-    return `${formatSeconds((seconds / done) * (this.#options.totalSteps - step))} left`;
+    return `${formatSeconds((seconds / done) * left)} left`;
   }
 }
