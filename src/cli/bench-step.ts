@@ -9,12 +9,11 @@ import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typin
 import { resolveConfig } from '../config/resolve.js';
 import type { ConfigInput, ResolvedConfig } from '../config/schema.js';
 import { Device } from '../native/device.js';
-import type { ModelInput } from '../nn/batch-tensors.js';
 import { buildDefinition } from '../nn/build.js';
 import { Learner } from '../train/learner.js';
-import { Random } from '../util/random.js';
 import { formatCount, formatShare, table } from '../util/terminal.js';
 import { FmaPeak, median, wholeNumber } from './measuring.js';
+import { drawBatch, drawLengths } from './random-batch.js';
 
 interface StepCase {
   kind: 'hstu' | 'fuxi' | 'sasrec';
@@ -104,7 +103,7 @@ export interface StepOptions {
 
 export async function benchStep(size: StepCase, options: StepOptions = {}): Promise<StepReport> {
   if (size.d % size.heads !== 0) throw new InvalidArgumentError(`--heads ${size.heads} does not divide --d ${size.d}.`);
-  const lengths = drawLengths(size);
+  const lengths = drawLengths(size.tokens, size.length);
   const config = stepConfig(size, Math.max(...lengths));
   const definition = buildDefinition(config.model, true);
   const sum = (value: (n: number) => number): number => lengths.reduce((total, n) => total + value(n), 0);
@@ -181,37 +180,6 @@ function stepConfig(size: StepCase, longest: number): ResolvedConfig {
     optimizer: { table: size.table },
   };
   return resolveConfig(input);
-}
-
-/** Lognormal lengths (sigma 0.8, mean 200) up to the token budget, the last one cut to it; or all of one length. */
-function drawLengths({ tokens, length }: StepCase): number[] {
-  const random = new Random(1, 'bench step lengths');
-  const lengths: number[] = [];
-  for (let left = tokens; left > 0; left -= lengths.at(-1)!) {
-    const drawn = length ?? Math.max(2, Math.round(200 * Math.exp(0.8 * random.normal() - 0.32)));
-    lengths.push(Math.min(left, drawn));
-  }
-  return lengths;
-}
-
-function drawBatch(lengths: readonly number[], items: number): ModelInput {
-  const random = new Random(1, 'bench step batch');
-  const offsets = new Int32Array(lengths.length + 1);
-  lengths.forEach((n, i) => (offsets[i + 1] = offsets[i]! + n));
-  const tokens = offsets.at(-1)!;
-  const ids = (): Int32Array => Int32Array.from({ length: tokens }, () => random.below(items));
-  const time = new Float64Array(tokens);
-  const nextTime = new Float64Array(tokens);
-  for (const [s, n] of lengths.entries()) {
-    let now = 1_650_000_000;
-    for (let i = 0; i < n; i++) {
-      time[offsets[s]! + i] = now;
-      // Minutes within a session, at times days between two.
-      now += Math.round(60 * random.exponential() * (random.below(20) === 0 ? 1500 : 1));
-      nextTime[offsets[s]! + i] = now;
-    }
-  }
-  return { offsets, item: ids(), target: ids(), time, nextTime };
 }
 
 function commands(device: Device): number {

@@ -2,11 +2,13 @@
 import { Command } from '@commander-js/extra-typings';
 import { benchBalanceCommand } from './bench-balance.js';
 import { benchPrepareCommand } from './bench-prepare.js';
+import { benchKernelsCommand } from './bench-kernels.js';
 import { benchStepCommand } from './bench-step.js';
 
 export function benchCommand(): Command {
   return new Command('bench')
     .description('measure kernels, steps, balance and preparation on this machine')
+    .addCommand(benchKernelsCommand())
     .addCommand(benchStepCommand())
     .addCommand(benchPrepareCommand())
     .addCommand(benchBalanceCommand());
