@@ -175,7 +175,7 @@ export class SafetensorsFile {
 
   /** A whole tensor, in memory of its own. */
   read<T extends Dtype>(name: string, dtype: T): TensorArray<T> {
-    const place = this.place(name, dtype);
+    const place = this.find(name, dtype);
     const bytes = new Uint8Array(place.end - place.begin);
     readFully(this.fd, bytes, this.dataStart + place.begin, this.path);
     return VIEW[dtype](bytes.buffer);
@@ -183,7 +183,7 @@ export class SafetensorsFile {
 
   /** Elements from `start` on, as many as `target` holds: a single read of the range, no allocation. */
   readInto<T extends Dtype>(name: string, dtype: T, start: number, target: TensorArray<T>): void {
-    const place = this.place(name, dtype);
+    const place = this.find(name, dtype);
     const from = place.begin + start * ELEMENT_BYTES[dtype];
     if (start < 0 || from + target.byteLength > place.end) {
       throw new RangeError(`${this.path}: '${name}' has no elements ${start}..${start + target.length}`);
@@ -192,11 +192,17 @@ export class SafetensorsFile {
     readFully(this.fd, bytes, this.dataStart + from, this.path);
   }
 
+  /** Where a tensor is in the file, for readers that map it. Aligned to its element. */
+  place(name: string, dtype: Dtype): { offset: number; bytes: number } {
+    const { begin, end } = this.find(name, dtype);
+    return { offset: this.dataStart + begin, bytes: end - begin };
+  }
+
   close(): void {
     closeSync(this.fd);
   }
 
-  private place(name: string, dtype: Dtype): Placed {
+  private find(name: string, dtype: Dtype): Placed {
     const place = this.placed.get(name);
     if (!place) throw damaged(this.path, `no tensor '${name}'; there are ${[...this.placed.keys()].join(', ')}`);
     if (place.dtype !== dtype) throw damaged(this.path, `'${name}' is ${place.dtype}, expected ${dtype}`);

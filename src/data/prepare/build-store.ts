@@ -2,7 +2,7 @@
 // nor moves the folder into place: prepare.ts does, around a child process that runs this.
 
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { UserError } from '../../util/errors.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
 import { parseSplit } from '../store/split.js';
@@ -51,7 +51,7 @@ export async function buildStore(
       parseSplit(options.split, text => parseTime(text, resolved.timeKind));
       const result = await stage(engine, sources, resolved, {
         rejects: join(folder, 'rejects.csv'),
-        keepRejects: `${options.out}.rejects.csv`,
+        keepRejects: `${resolve(options.out)}.rejects.csv`,
         maxBad: options.maxBad,
         onFile: detail => onProgress({ stage: 'read', detail }),
       });

@@ -3,17 +3,18 @@
 import { join } from 'node:path';
 import { UserError } from '../../util/errors.js';
 import { sha256File } from '../../util/hash.js';
-import { writeSafetensors } from '../../util/safetensors.js';
+import { SafetensorsFile, writeSafetensors } from '../../util/safetensors.js';
 import type { Split } from '../sequence-source.js';
-import { SequenceStore } from '../store/sequence-store.js';
+import { copyTimes } from '../store/copy-columns.js';
 import { type SplitRule, checkLeakage, makeSplit, splitFingerprint } from '../store/split.js';
 import {
   type FeatureEntry,
+  type ShardEntry,
   type SplitEntry,
-  type StoreIndex,
   type TimeKind,
   writeStoreIndex,
 } from '../store/store-index.js';
+import { Vocabulary } from '../store/vocabulary.js';
 import type { Dictionary } from './dictionary.js';
 import type { WrittenEvents } from './write-events.js';
 
@@ -31,7 +32,7 @@ export interface FinishOptions {
   readonly features: FeatureEntry[];
 }
 
-export function finishStore(options: FinishOptions): StoreIndex {
+export function finishStore(options: FinishOptions): void {
   const { folder, written, userIds, itemIds, rule } = options;
   const { lengths } = written;
   if (rule.kind === 'time' && options.timeKind === 'order') {
@@ -41,8 +42,18 @@ export function finishStore(options: FinishOptions): StoreIndex {
       'Use --split leave-one-out.',
     );
   }
-  const everythingTrains: Split = { kind: 'none', trainEnd: lengths, validationEnd: lengths };
-  const index = (split: Split, fingerprint: string): StoreIndex => ({
+  const times = options.timeKind === 'order' ? () => undefined : sequentialTimes(folder, written);
+  const vocabulary = new Vocabulary(folder, userIds.entry);
+  const split = makeSplit(rule, {
+    lengths,
+    eventsBefore: (user, time) => lowerBound(times(user) ?? new Float64Array(0), time),
+    originalUser: user => vocabulary.original(user),
+  });
+  checkLeakage({ rule, split, lengths, times });
+
+  const content = [itemIds.content, userIds.content, ...written.content];
+  const fingerprint = splitFingerprint({ split, lengths, items: options.items, content });
+  writeStoreIndex(folder, {
     format: 'turbogr-store',
     version: 1,
     users: lengths.length,
@@ -57,22 +68,29 @@ export function finishStore(options: FinishOptions): StoreIndex {
     split: writeSplit(folder, { split, lengths, fingerprint }),
     features: options.features,
   });
+}
 
-  writeStoreIndex(folder, index(everythingTrains, '0'.repeat(64)));
-  const store = SequenceStore.open(folder, { sequential: true });
-  const times = (user: number): Float64Array | undefined => store.sequence(user).times;
-  const split = makeSplit(rule, {
-    lengths,
-    eventsBefore: (user, time) => lowerBound(times(user) ?? new Float64Array(0), time),
-    originalUser: user => store.originalUser(user),
-  });
-  checkLeakage({ rule, split, lengths, times });
-  store.close();
-
-  const content = [itemIds.content, userIds.content, ...written.content];
-  const final = index(split, splitFingerprint({ split, lengths, items: options.items, content }));
-  writeStoreIndex(folder, final);
-  return final;
+/** A user's times as they are on the disk, one shard in memory at a time: ask in ascending order of users. */
+function sequentialTimes(folder: string, { shards, lengths }: WrittenEvents): (user: number) => Float64Array {
+  let shard: ShardEntry | undefined;
+  let times = new Float64Array(0);
+  let user = 0;
+  let start = 0;
+  return wanted => {
+    if (!shard || wanted < user || wanted >= shard.firstUser + shard.users) {
+      shard = shards.find(({ firstUser, users }) => wanted >= firstUser && wanted < firstUser + users);
+      if (!shard) throw new RangeError(`no shard holds user ${wanted}`);
+      const file = new SafetensorsFile(join(folder, shard.file));
+      const stored = file.read('time', 'I64');
+      file.close();
+      times = new Float64Array(stored.length);
+      copyTimes(new Int32Array(stored.buffer), 0, stored.length, times, 0);
+      user = shard.firstUser;
+      start = 0;
+    }
+    for (; user < wanted; user++) start += lengths[user] ?? 0;
+    return times.subarray(start, start + (lengths[wanted] ?? 0));
+  };
 }
 
 function writeSplit(

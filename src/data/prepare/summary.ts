@@ -8,7 +8,7 @@ type Summary = Pick<PrepareReport, 'users' | 'items' | 'events' | 'time' | 'leng
 const TOP_ITEMS = 10;
 
 export function summarize(folder: string, timeSpan: { first: number | null; last: number | null }): Summary {
-  const store = SequenceStore.open(folder, { sequential: true });
+  const store = SequenceStore.open(folder);
   const { index, users, items, events } = store;
   const { kind, train, validation, test, fingerprint } = index.split;
   return {
