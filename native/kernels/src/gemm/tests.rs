@@ -91,14 +91,16 @@ fn outer_matches_plain_loops_overwriting_and_adding() {
         let sums: Vec<f64> = (0..n).map(|j| (0..t).map(|u| b[u * n + j]).sum()).collect();
         let outputs = on_every_context(&contexts, |cx| {
             let (a, b) = (Padded::from(&a, t, m), Padded::from(&b, t, n));
-            let (mut over, mut add, mut column) =
-                (Padded::unset(m, n), Padded::from(&before, m, n), Padded::unset(1, n));
+            let (mut over, mut add) = (Padded::unset(m, n), Padded::from(&before, m, n));
+            let (mut column, mut more) = (Padded::unset(1, n), Padded::from(&sums, 1, n));
             outer(cx, t, &a.mat(), &b.mat(), over.overwrite(), Some(column.overwrite()));
-            outer(cx, t, &a.mat(), &b.mat(), add.accumulate(), None);
-            vec![over, add, column]
+            outer(cx, t, &a.mat(), &b.mat(), add.accumulate(), Some(more.accumulate()));
+            vec![over, add, column, more]
         });
+        let twice: Vec<f64> = sums.iter().map(|sum| 2.0 * sum).collect();
         for run in outputs {
-            for (got, (want, name)) in run.iter().zip([(&fresh, "C"), (&added, "C +="), (&sums, "sums")]) {
+            let want = [(&fresh, "C"), (&added, "C +="), (&sums, "sums"), (&twice, "sums +=")];
+            for (got, (want, name)) in run.iter().zip(want) {
                 got.assert_close(want, 4e-5, &format!("outer {m} x {n} over {t}: {name}"));
             }
         }
