@@ -132,5 +132,5 @@ async function askForColumns(input: PrepareInput, signal: AbortSignal): Promise<
 
 function progressText({ stage, share, detail }: Progress): string {
   const done = share === undefined ? '' : ` ${bar(share, 24).padEnd(24)} ${formatShare(share, 0)}`;
-  return `${stage}${done}${detail === undefined ? '' : ` ${detail}`}`;
+  return `${stage}${done} ${detail ?? ''}`;
 }

@@ -7,7 +7,7 @@ import { UserError } from '../../util/errors.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
 import { parseSplit } from '../store/split.js';
 import { type Columns, resolveColumns } from './columns.js';
-import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
+import { ITEMS, LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
 import { Engine, count, literal } from './engine.js';
 import { writeFeatures } from './features.js';
 import { filter } from './filters.js';
@@ -30,10 +30,17 @@ export async function buildStore(
   mkdirSync(scratch, { recursive: true });
   const engine = await Engine.open({ scratch, memory: options.memory, threads: options.threads });
   const seconds: Record<string, number> = {};
+  let detail = '';
+  let share: number | undefined;
   const timed = async <T>(name: Stage, work: () => Promise<T> | T): Promise<T> => {
     const begin = performance.now();
-    onProgress({ stage: name });
-    const timer = setInterval(() => onProgress({ stage: name, share: engine.progress() }), PROGRESS_MS);
+    detail = '';
+    share = undefined;
+    onProgress({ stage: name, detail });
+    const timer = setInterval(
+      () => onProgress({ stage: name, share: share ?? engine.progress(), detail }),
+      PROGRESS_MS,
+    );
     try {
       return await work();
     } finally {
@@ -53,7 +60,7 @@ export async function buildStore(
         rejects: join(folder, 'rejects.csv'),
         keepRejects: `${resolve(options.out)}.rejects.csv`,
         maxBad: options.maxBad,
-        onFile: detail => onProgress({ stage: 'read', detail }),
+        onFile: file => (detail = file),
       });
       return { columns: resolved, staged: result };
     });
@@ -65,7 +72,7 @@ export async function buildStore(
       const listed = await listItems(engine, columns, options);
       const ofItems = await itemDictionary(engine, folder, { item: columns.item, listed });
       const ofUsers = await userDictionary(engine, folder, columns.user);
-      const seen = count(await engine.row('SELECT count(*) AS n FROM items WHERE n > 0'), 'n');
+      const seen = count(await engine.row(`SELECT count(*) AS n FROM ${ITEMS} WHERE n > 0`), 'n');
       return {
         userIds: ofUsers,
         itemIds: ofItems,
@@ -80,7 +87,7 @@ export async function buildStore(
         folder,
         columns,
         items: itemIds,
-        onEvents: done => onProgress({ stage: 'sort and write', share: done / events.total }),
+        onEvents: done => (share = done / events.total),
       }),
     );
     const features = await writeFeatures(engine, { folder, tables: options.features, columns });
@@ -110,6 +117,7 @@ export async function buildStore(
     writeFileAtomic(join(folder, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
     return report;
   } finally {
+    engine.close();
     rmSync(scratch, { recursive: true, force: true });
   }
 }

@@ -3,7 +3,7 @@
 
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { type DuckDBConnection, type DuckDBDataChunk, DuckDBInstance } from '@duckdb/node-api';
+import { type DuckDBConnection, type DuckDBDataChunk, DuckDBInstance, type DuckDBValue } from '@duckdb/node-api';
 import { UserError } from '../../util/errors.js';
 
 export interface EngineOptions {
@@ -21,6 +21,7 @@ export class Engine {
   private readonly instance: DuckDBInstance;
   private readonly connection: DuckDBConnection;
   private readonly memoryBytes: number;
+  private closed = false;
 
   static async open({ scratch, memory, threads = availableParallelism() }: EngineOptions): Promise<Engine> {
     const instance = await DuckDBInstance.create(join(scratch, 'stage.duckdb'), {
@@ -72,8 +73,20 @@ export class Engine {
       take(chunk);
   }
 
+  /** A result of any size, row by row, in order; integers of 64 bits as text. */
+  async eachRow(sql: string, take: (row: Row) => void): Promise<void> {
+    const result = await this.connection.stream(sql);
+    const names = result.columnNames();
+    for (let chunk = await result.fetchChunk(); chunk && chunk.rowCount > 0; chunk = await result.fetchChunk()) {
+      for (const values of chunk.getRows()) {
+        take(Object.fromEntries(names.map((name, c) => [name, plain(values[c])])));
+      }
+    }
+  }
+
   /** Share done of the query that runs now, 0..1; undefined while DuckDB cannot say. */
   progress(): number | undefined {
+    if (this.closed) return undefined;
     const { percentage } = this.connection.progress;
     return percentage >= 0 ? percentage / 100 : undefined;
   }
@@ -84,10 +97,18 @@ export class Engine {
     await this.run(`SET memory_limit = '${Math.floor(bytes)}B'`);
   }
 
+  /** May be called twice. */
   close(): void {
+    if (this.closed) return;
+    this.closed = true;
     this.connection.closeSync();
     this.instance.closeSync();
   }
+}
+
+function plain(value: DuckDBValue | undefined): Row[string] {
+  if (value === null || value === undefined) return null;
+  return typeof value === 'number' || typeof value === 'boolean' ? value : value.toString();
 }
 
 /** '1GB' -> 1e9, '1GiB' -> 2^30. */

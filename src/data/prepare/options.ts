@@ -73,6 +73,7 @@ export interface Progress {
   readonly stage: Stage;
   /** 0..1, or undefined when unknown. */
   readonly share?: number | undefined;
+  /** The file being read. */
   readonly detail?: string;
 }
 

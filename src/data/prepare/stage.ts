@@ -140,21 +140,20 @@ interface Rejected {
 /** Lines that the CSV reader refused. An unclosed quote swallows lines: each of them counts. */
 async function recordRejects(engine: Engine, source: Source, ledger: BadRowLedger): Promise<Rejected> {
   if (source.format === 'parquet') return { records: 0, lines: [] };
-  const rejects = await engine.rows(
-    `SELECT line, first(lower(error_type::VARCHAR)) AS kind, first(column_name) AS name, first(csv_line) AS content,
-       greatest(1, len(list_filter(string_split(first(csv_line), chr(10)), l -> l <> ''))) AS records
-     FROM reject_errors GROUP BY line ORDER BY line`,
-  );
   let records = 0;
   const lines: number[] = [];
-  for (const row of rejects) {
-    const swallowed = count(row, 'records');
-    const line = count(row, 'line');
-    const content = String(row['content'] ?? '');
-    ledger.add({ file: source.file, line, reason: rejectReason(row), content }, swallowed);
-    for (let k = 0; k < swallowed; k++) lines.push(line + k);
-    records += swallowed;
-  }
+  await engine.eachRow(
+    `SELECT line, arg_min(lower(error_type::VARCHAR), byte_position) AS kind, arg_min(column_name, byte_position) AS name,
+       first(csv_line) AS content, greatest(1, len(list_filter(string_split(content, chr(10)), l -> l <> ''))) AS records
+     FROM reject_errors GROUP BY line ORDER BY line`,
+    row => {
+      const swallowed = count(row, 'records');
+      const line = count(row, 'line');
+      ledger.add({ file: source.file, line, reason: rejectReason(row), content: String(row['content']) }, swallowed);
+      for (let k = 0; k < swallowed; k++) lines.push(line + k);
+      records += swallowed;
+    },
+  );
   return { records, lines };
 }
 
@@ -171,21 +170,20 @@ async function recordBadRows(
   source: Source,
   at: { rules: readonly BadRule[]; firstRow: number; rejected: Rejected; ledger: BadRowLedger },
 ): Promise<void> {
-  const bad = await engine.rows(
-    `SELECT rowid AS row, * FROM ${EVENTS} WHERE bad <> 0 AND rowid >= ${at.firstRow} ORDER BY rowid`,
-  );
   let before = 0;
-  for (const row of bad) {
-    const { row: rowid, bad: rule, ...values } = row;
-    let line = Number(rowid) - at.firstRow + 1 + source.headerLines + before;
-    while (before < at.rejected.lines.length && (at.rejected.lines[before] ?? 0) <= line) {
-      before++;
-      line++;
-    }
-    const content = Object.entries(values).map(([name, value]) => `${name}=${value ?? ''}`);
-    const reason = at.rules[Number(rule) - 1]?.reason ?? 'bad';
-    at.ledger.add({ file: source.file, line, reason, content: content.join(' ') });
-  }
+  await engine.eachRow(
+    `SELECT rowid AS row, * FROM ${EVENTS} WHERE bad <> 0 AND rowid >= ${at.firstRow} ORDER BY rowid`,
+    ({ row, bad, ...values }) => {
+      let line = Number(row) - at.firstRow + 1 + source.headerLines + before;
+      while (before < at.rejected.lines.length && (at.rejected.lines[before] ?? 0) <= line) {
+        before++;
+        line++;
+      }
+      const content = Object.entries(values).map(([name, value]) => `${name}=${value ?? ''}`);
+      const reason = at.rules[Number(bad) - 1]?.reason ?? 'bad';
+      at.ledger.add({ file: source.file, line, reason, content: content.join(' ') });
+    },
+  );
 }
 
 class BadRowLedger {
