@@ -2,8 +2,7 @@
 // Later ones win: recipe, then file, then --set, then the short flags.
 
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import { parseAssignments, readConfigFile } from '../config/resolve.js';
-import type { ConfigInput } from '../config/schema.js';
+import { parseAssignments, readConfigFile, type UncheckedConfig } from '../config/resolve.js';
 
 export function parseWhole(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
@@ -46,7 +45,7 @@ export interface ConfigFlags {
 }
 
 /** The config that the flags describe, unchecked: `resolveConfig` checks it. */
-export async function readConfigFlags(flags: ConfigFlags): Promise<ConfigInput[]> {
+export async function readConfigFlags(flags: ConfigFlags): Promise<UncheckedConfig[]> {
   const file = flags.config === undefined ? {} : await readConfigFile(flags.config);
   const { recipe, model, size, epochs, lr, seed, threads } = flags;
   const short = {
@@ -57,7 +56,7 @@ export async function readConfigFlags(flags: ConfigFlags): Promise<ConfigInput[]
     seed,
     threads,
   };
-  return [file, parseAssignments(flags.set), defined(short) as ConfigInput];
+  return [file, parseAssignments(flags.set), defined(short)];
 }
 
 function defined(fields: Record<string, unknown>): Record<string, unknown> {

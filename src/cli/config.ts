@@ -17,11 +17,15 @@ export function configCommand() {
     .option('--json', 'print the resolved config as JSON')
     .action(async options => {
       const print = (text: string) => process.stdout.write(`${text}\n`);
-      if (options.schema) return void print(JSON.stringify(configJsonSchema(), null, 2));
-      if (options.recipes) return void print(Object.keys(RECIPES).join('\n'));
-      const config = resolveConfig(...(await readConfigFlags(options)));
-      const { parameters } = buildDefinition(config.model, true);
-      if (options.json) return void print(JSON.stringify({ config, blockParameters: countParameters(parameters) }));
-      print(`${stringify(config)}\n${describeParameters(config.model, countParameters(parameters))}`);
+      if (options.schema) {
+        print(JSON.stringify(configJsonSchema(), null, 2));
+      } else if (options.recipes) {
+        print(Object.keys(RECIPES).join('\n'));
+      } else {
+        const config = resolveConfig(...(await readConfigFlags(options)));
+        const blockParameters = countParameters(buildDefinition(config.model, true).parameters);
+        const text = `${stringify(config)}\n${describeParameters(config.model, blockParameters)}`;
+        print(options.json ? JSON.stringify({ config, blockParameters }) : text);
+      }
     });
 }

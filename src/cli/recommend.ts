@@ -21,8 +21,7 @@ export function recommendCommand() {
       using recommender = openRecommender(run);
       const events = user === undefined ? (history ?? '').split(',').map(id => id.trim()) : recommender.historyOf(user);
       const items = await recommender.recommend(events, { k: count, exclude: includeSeen ? 'none' : 'history' });
-      if (json) return void process.stdout.write(`${JSON.stringify(items)}\n`);
       const rows = items.map(({ item, score }, i) => [String(i + 1), item, score.toFixed(4)]);
-      process.stdout.write(`${table(['', 'item', 'score'], rows)}\n`);
+      process.stdout.write(`${json ? JSON.stringify(items) : table(['', 'item', 'score'], rows)}\n`);
     });
 }

@@ -5,14 +5,16 @@ import { readFileSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parse as parseYaml } from 'yaml';
-import { z } from 'zod';
 import { UserError } from '../util/errors.js';
 import { nearest } from './nearest.js';
 import { RECIPES } from './recipes.js';
-import { type Config, type ConfigInput, configSchema, type ResolvedConfig } from './schema.js';
-import { SIZES, type SizeName } from './sizes.js';
+import { type Config, type ConfigInput, configJsonSchema, configSchema, type ResolvedConfig } from './schema.js';
+import { SIZES } from './sizes.js';
 
-type Tree = { [key: string]: unknown };
+type Tree = Record<string, unknown>;
+
+/** What a file or flags say, not yet checked. */
+export type UncheckedConfig = Tree;
 
 function isTree(value: unknown): value is Tree {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -28,23 +30,26 @@ function merge(base: Tree, over: Tree): Tree {
   return merged;
 }
 
+/** The entry of a table of named configs, or nothing when the name is not there. */
+function named(table: Readonly<Record<string, Tree>>, name: unknown): Tree | undefined {
+  return typeof name === 'string' && Object.hasOwn(table, name) ? table[name] : undefined;
+}
+
 /** A complete config from partial ones; the later ones win. Throws a UserError that names key, value and remedy. */
-export function resolveConfig(...inputs: ConfigInput[]): ResolvedConfig {
-  const given = (inputs as Tree[]).reduce(merge, {});
-  const recipe = given['recipe'];
-  if (recipe !== undefined && !(String(recipe) in RECIPES)) {
+export function resolveConfig(...inputs: (ConfigInput | UncheckedConfig)[]): ResolvedConfig {
+  const given = inputs.reduce<Tree>(merge, {});
+  const { recipe } = given;
+  const base = named(RECIPES, recipe) ?? {};
+  if (typeof recipe === 'string' && !Object.hasOwn(RECIPES, recipe)) {
     throw new UserError(
       'unknown-recipe',
-      `there is no recipe "${String(recipe)}"`,
-      `${nearest(String(recipe), Object.keys(RECIPES))}The recipes are: ${Object.keys(RECIPES).join(', ')}.`,
+      `there is no recipe "${recipe}"`,
+      `${nearest(recipe, Object.keys(RECIPES))}The recipes are: ${Object.keys(RECIPES).join(', ')}.`,
     );
   }
-  const base = recipe === undefined ? {} : (RECIPES[String(recipe)] as Tree);
   const merged = merge(base, given);
-  const model = isTree(merged['model']) ? merged['model'] : {};
-  const size = isTree(given['model']) ? (given['model']['size'] ?? model['size']) : model['size'];
-  const sized = typeof size === 'string' && size in SIZES ? { model: SIZES[size as SizeName] as Tree } : {};
-  return finish(parseConfig(merge(sized, merged)));
+  const size = isTree(merged['model']) ? named(SIZES, merged['model']['size']) : undefined;
+  return finish(parseConfig(merge(size ? { model: size } : {}, merged)));
 }
 
 function parseConfig(tree: Tree): Config {
@@ -71,9 +76,9 @@ function parseConfig(tree: Tree): Config {
 
 /** Keys the schema allows under a path, read from its JSON Schema so that there is no second list. */
 function keysAt(path: readonly PropertyKey[]): string[] {
-  let node = z.toJSONSchema(configSchema, { io: 'input' }) as Tree;
-  for (const key of path) node = (node['properties'] as Tree)[String(key)] as Tree;
-  return Object.keys((node['properties'] ?? {}) as Tree);
+  const under = (node: unknown): Tree => (isTree(node) && isTree(node['properties']) ? node['properties'] : {});
+  const node = path.reduce<unknown>((at, key) => under(at)[String(key)], configJsonSchema());
+  return Object.keys(under(node));
 }
 
 /** Derived values and rules that span several keys. */
@@ -106,37 +111,44 @@ function finish(config: Config): ResolvedConfig {
 }
 
 /** Reads a config file: YAML or JSON, or a module whose default export is the config. */
-export async function readConfigFile(path: string): Promise<ConfigInput> {
-  const kind = extname(path);
-  if (kind === '.yaml' || kind === '.yml' || kind === '.json') {
-    const tree: unknown = parseText(path);
-    if (isTree(tree)) return tree as ConfigInput;
-    throw new UserError('bad-config-file', `${path} holds no mapping of keys`, 'Write lines such as `epochs: 20`.');
-  }
-  try {
-    const module = (await import(pathToFileURL(resolve(path)).href)) as { default?: unknown };
-    if (isTree(module.default)) return module.default as ConfigInput;
-  } catch (cause) {
-    const remedy =
-      kind === '.ts'
-        ? `Node ${process.versions.node} may be too old to read TypeScript (22.18 reads it); use YAML or a compiled .js.`
-        : 'Give a .yaml, .json, .js or .ts file.';
-    throw new UserError('bad-config-file', `cannot load ${path}: ${(cause as Error).message}`, remedy, { cause });
-  }
-  throw new UserError('bad-config-file', `${path} has no default export`, 'Write `export default { epochs: 20 }`.');
+export async function readConfigFile(path: string): Promise<UncheckedConfig> {
+  const isText = ['.yaml', '.yml', '.json'].includes(extname(path));
+  const config = isText ? readText(path) : await loadModule(path);
+  if (isTree(config)) return config;
+  throw new UserError(
+    'bad-config-file',
+    `${path} holds no mapping of keys`,
+    isText ? 'Write lines such as `epochs: 20`.' : 'Write `export default { epochs: 20 }`.',
+  );
 }
 
-function parseText(path: string): unknown {
+function readText(path: string): unknown {
   try {
     return parseYaml(readFileSync(path, 'utf8'));
   } catch (cause) {
-    const remedy = 'Check the path and the YAML.';
-    throw new UserError('bad-config-file', `cannot read ${path}: ${(cause as Error).message}`, remedy, { cause });
+    const message = `cannot read ${path}: ${describe(cause)}`;
+    throw new UserError('bad-config-file', message, 'Check the path and the YAML.', { cause });
   }
 }
 
+async function loadModule(path: string): Promise<unknown> {
+  try {
+    const module: unknown = await import(pathToFileURL(resolve(path)).href);
+    return isTree(module) ? module['default'] : undefined;
+  } catch (cause) {
+    const remedy = path.endsWith('.ts')
+      ? `Node ${process.versions.node} may be too old to read TypeScript (22.18 reads it); use YAML or a compiled .js.`
+      : 'Give a .yaml, .json, .js or .ts file.';
+    throw new UserError('bad-config-file', `cannot load ${path}: ${describe(cause)}`, remedy, { cause });
+  }
+}
+
+function describe(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
 /** `model.d=64` and the like from the command line, as a config; values are read as YAML. */
-export function parseAssignments(assignments: readonly string[]): ConfigInput {
+export function parseAssignments(assignments: readonly string[]): UncheckedConfig {
   return assignments.reduce<Tree>((tree, assignment) => {
     const at = assignment.indexOf('=');
     if (at < 1) {
@@ -146,10 +158,10 @@ export function parseAssignments(assignments: readonly string[]): ConfigInput {
         'Write --set key=value, such as --set model.d=64.',
       );
     }
+    const [first, ...rest] = assignment.slice(0, at).split('.');
     const value: unknown = parseYaml(assignment.slice(at + 1));
-    const keys = assignment.slice(0, at).split('.');
-    return merge(tree, keys.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Tree);
-  }, {}) as ConfigInput;
+    return merge(tree, { [first!]: rest.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) });
+  }, {});
 }
 
 /** Gives a config object its type, for a config file in TypeScript. */

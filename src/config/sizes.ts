@@ -4,9 +4,8 @@
 import type { ConfigInput } from './schema.js';
 
 type ModelInput = NonNullable<ConfigInput['model']>;
-export type SizeName = NonNullable<ModelInput['size']>;
 
-export const SIZES: Record<SizeName, ModelInput> = {
+export const SIZES: Record<NonNullable<ModelInput['size']>, ModelInput> = {
   tiny: { d: 32, blocks: 2, heads: 1, maxLength: 64 },
   small: { d: 64, blocks: 2, heads: 2, maxLength: 200 },
   medium: { d: 256, blocks: 4, heads: 4, maxLength: 1024 },

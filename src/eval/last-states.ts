@@ -17,6 +17,5 @@ export function lastStates(tape: Tape, model: Model, batch: BatchTensors, offset
 
 /** [V, D] rows by whose dot product with a state items are ranked. */
 export function rankingTable(tape: Tape, model: Model, normalizeItem: boolean): Tensor<'f32'> {
-  const rows = model.items.value as Tensor<'f32'>;
-  return normalizeItem ? l2Norm(tape, rows) : rows;
+  return normalizeItem ? l2Norm(tape, model.itemRows) : model.itemRows;
 }

@@ -85,8 +85,8 @@ export function computeMetrics(cases: RankedCases, cutoffs: readonly number[]): 
 
 /** One metric by its config name (`hr@10`, `ndcg@10`, `mrr`), for choosing the best epoch. */
 export function metricOf(cases: RankedCases, name: string): number {
-  const [metric, k] = name.split('@') as [string, string | undefined];
+  const [metric = '', k = '0'] = name.split('@');
   let sum = 0;
-  for (const rank of cases.ranks) sum += score(metric, rank, Number(k ?? 0), cases.items);
+  for (const rank of cases.ranks) sum += score(metric, rank, Number(k), cases.items);
   return cases.ranks.length === 0 ? 0 : sum / cases.ranks.length;
 }

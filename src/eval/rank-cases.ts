@@ -64,7 +64,7 @@ export async function rankCases({
     users: joined(parts.map(part => part.users)),
     targets: joined(parts.map(part => part.targets)),
     ranks: joined(await Promise.all(parts.map(part => part.ranks))),
-    lists: joined(await Promise.all(parts.map(part => part.lists ?? new Int32Array(0)))),
+    lists: joined(await Promise.all(parts.map(part => part.lists ?? Promise.resolve(new Int32Array(0))))),
   };
 }
 

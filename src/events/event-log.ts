@@ -3,6 +3,7 @@
 
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { writeFileAtomic, writeFully } from '../util/atomic-file.js';
+import { UserError } from '../util/errors.js';
 import type { LoggedEvent, RunEvent } from './event.js';
 
 export class EventLog {
@@ -32,5 +33,18 @@ export class EventLog {
 /** All whole events of a file, oldest first. */
 export function readEvents(path: string): LoggedEvent[] {
   const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1); // what follows the last line end is torn or empty
-  return lines.map(line => JSON.parse(line) as LoggedEvent);
+  return lines.map(line => {
+    const event: unknown = JSON.parse(line);
+    if (isEvent(event)) return event;
+    throw new UserError(
+      'damaged-events',
+      `${path} holds a line that is no event: ${line.slice(0, 80)}`,
+      'Remove the line.',
+    );
+  });
+}
+
+/** Every line was written by `append`; this tells a foreign one. */
+function isEvent(value: unknown): value is LoggedEvent {
+  return typeof value === 'object' && value !== null && 'kind' in value && 'step' in value && 'time' in value;
 }

@@ -6,15 +6,9 @@ import { fuxi } from './fuxi.js';
 import { hstu } from './hstu.js';
 import { sasrec } from './sasrec.js';
 
+const MODELS = { hstu, fuxi, sasrec };
+
 /** `hasTime`: batches carry times, and the config wants their bias. */
 export function buildDefinition(config: ModelConfig, hasTime: boolean): ModelDefinition {
-  const timed = hasTime && config.timeBias === 'auto';
-  switch (config.kind) {
-    case 'hstu':
-      return hstu(config, timed);
-    case 'fuxi':
-      return fuxi(config, timed);
-    case 'sasrec':
-      return sasrec(config);
-  }
+  return MODELS[config.kind](config, hasTime && config.timeBias === 'auto');
 }

@@ -18,6 +18,12 @@ import { initialize } from './initialize.js';
 import type { ModelShape } from './model-shape.js';
 import { countParameters, matrix, type ParameterSpec, truncNormal, xavierNormal } from './parameter-spec.js';
 
+/** A tensor of the model, by the name it has in files. */
+export interface NamedWeight {
+  readonly name: string;
+  readonly value: Tensor<'f32'>;
+}
+
 export class Model {
   readonly device: Device;
   readonly shape: ModelShape;
@@ -25,7 +31,10 @@ export class Model {
   readonly tables: readonly Table[];
   /** Dense parameters, positions first. */
   readonly parameters: readonly Parameter[];
+  /** Of the dense parameters, in their order. */
   readonly specs: readonly ParameterSpec[];
+  /** All weights: tables, then dense parameters. */
+  readonly all: readonly NamedWeight[];
   readonly #byName: ReadonlyMap<string, Parameter>;
 
   /** With random weights: the same seed gives the same ones. */
@@ -42,17 +51,23 @@ export class Model {
       matrix('positions', [shape.positions, d], xavierNormal(shape.positions, d)),
       ...shape.definition.parameters,
     ];
-    const allocate = (spec: ParameterSpec) => device.tensor([spec.rows, spec.cols]);
-    this.tables = tableSpecs.map(spec => new Table(device, spec.name, allocate(spec)));
-    this.parameters = this.specs.map(spec => new Parameter(device, spec.name, allocate(spec)));
-    this.#byName = new Map(this.parameters.map(parameter => [parameter.name, parameter]));
-    [...tableSpecs, ...this.specs].forEach((spec, purpose) => {
-      initialize(device, this.tensors()[purpose]!.value as Tensor<'f32'>, spec.init, { seed, step: 0, purpose });
+    this.all = [...tableSpecs, ...this.specs].map((spec, purpose) => {
+      const value = device.tensor([spec.rows, spec.cols]);
+      initialize(device, value, spec.init, { seed, step: 0, purpose });
+      return { name: spec.name, value };
     });
+    this.tables = this.all.slice(0, tableSpecs.length).map(({ name, value }) => new Table(device, name, value));
+    this.parameters = this.all.slice(tableSpecs.length).map(({ name, value }) => new Parameter(device, name, value));
+    this.#byName = new Map(this.parameters.map(parameter => [parameter.name, parameter]));
   }
 
   get items(): Table {
     return this.tables[0]!;
+  }
+
+  /** [V, D] rows of the item table. */
+  get itemRows(): Tensor<'f32'> {
+    return this.all[0]!.value;
   }
 
   get definition(): ModelDefinition {
@@ -92,17 +107,17 @@ export class Model {
 
   /** The weights by name, for checkpoints and export; each is read when its turn comes. */
   stored(): { name: string; dtype: 'F32'; shape: readonly number[]; read: () => Promise<Float32Array> }[] {
-    return this.tensors().map(({ name, value }) => ({
+    return this.all.map(({ name, value }) => ({
       name,
       dtype: 'F32',
       shape: value.shape,
-      read: () => this.device.read(value as Tensor<'f32'>),
+      read: () => this.device.read(value),
     }));
   }
 
   /** Overwrites the weights with those of a file; a name or shape that does not fit is refused before any is touched. */
   load(file: SafetensorsFile): void {
-    for (const { name, value } of this.tensors()) {
+    for (const { name, value } of this.all) {
       const shape = file.tensors.get(name)?.shape;
       if (shape?.[0] === value.rows && shape[1] === value.cols) continue;
       throw new UserError(
@@ -111,7 +126,7 @@ export class Model {
         'Load weights of the same architecture, sizes and catalogue.',
       );
     }
-    for (const { name, value } of this.tensors()) this.device.upload(value, file.read(name, 'F32'));
+    for (const { name, value } of this.all) this.device.upload(value, file.read(name, 'F32'));
   }
 
   /** SHA-256 over names, shapes and bytes of all weights. */
@@ -125,11 +140,6 @@ export class Model {
   }
 
   dispose(): void {
-    for (const tensor of this.tensors()) tensor.dispose();
-  }
-
-  /** All weights: tables, then dense parameters. */
-  tensors(): readonly (Table | Parameter)[] {
-    return [...this.tables, ...this.parameters];
+    for (const owner of [...this.tables, ...this.parameters]) owner.dispose();
   }
 }

@@ -13,7 +13,7 @@ import { fillConstant } from '../ops/fill.js';
 import type { Parameter } from '../ops/parameter.js';
 import { squareSum } from '../ops/square-sum.js';
 import type { Table } from '../ops/table.js';
-import type { Tensor } from '../tensor/tensor.js';
+import { isF32, type Tensor } from '../tensor/tensor.js';
 
 export type TableOptimizer = 'adamw' | 'lazy-adam' | 'row-adagrad';
 
@@ -100,15 +100,16 @@ export class Optimizer {
       const { beta1, beta2, eps } = this.#settings;
       return { lr: rate, beta1, beta2, eps, weightDecay: decay, step };
     };
-    const dense = (owner: Parameter | Table, rates: AdamHyper) => {
-      if (!owner.grad) return;
-      const value = owner.value as Tensor<'f32'>;
-      adamw(this.#device, { p: value, g: owner.grad, ...this.#moments(owner.name), hyper: rates, ...scaled });
+    const dense = (p: Tensor<'f32'>, { name, grad }: Parameter | Table, rates: AdamHyper) => {
+      if (grad) adamw(this.#device, { p, g: grad, ...this.#moments(name), hyper: rates, ...scaled });
     };
-    parameters.forEach((parameter, i) => dense(parameter, hyper(lr, decays[i] ? weightDecay : 0)));
+    parameters.forEach((parameter, i) => {
+      dense(parameter.value, parameter, hyper(lr, decays[i] ? weightDecay : 0));
+    });
     for (const table of tables) {
-      if (kind === 'adamw') dense(table, hyper(tableLr, 0));
-      else this.#updateRows(table, hyper(tableLr, 0), scaled);
+      if (kind !== 'adamw') this.#updateRows(table, hyper(tableLr, 0), scaled);
+      else if (isF32(table.value)) dense(table.value, table, hyper(tableLr, 0));
+      else throw new Error(`table ${table.name} is ${table.value.dtype}: dense AdamW works on f32 rows`);
     }
     for (const owner of [...parameters, ...tables]) owner.clearGrad();
   }

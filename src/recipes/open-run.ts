@@ -48,7 +48,6 @@ export class OpenRun {
 
   [Symbol.dispose](): void {
     this.device.dispose();
-    this.source.close();
   }
 }
 

@@ -1,7 +1,7 @@
 // The whole job of training: data, device, model, loop, and the test at the end with the weights that validation chose.
 
 import { basename, join, resolve } from 'node:path';
-import { resolveConfig } from '../config/resolve.js';
+import { resolveConfig, type UncheckedConfig } from '../config/resolve.js';
 import type { ConfigInput, ResolvedConfig } from '../config/schema.js';
 import { SequenceStore } from '../data/store/sequence-store.js';
 import { countItems } from '../eval/baselines.js';
@@ -29,7 +29,7 @@ export interface TrainOptions {
   /** A store made by `prepare`, or a log file, which is prepared first. */
   data: string;
   /** Several are merged, the later ones winning. */
-  config?: ConfigInput | ConfigInput[];
+  config?: ConfigInput | (ConfigInput | UncheckedConfig)[];
   /** Columns and filters, when `data` is a log file. */
   prepare?: PrepareChoices;
   /** Folder of the run; `runs/<data>-<model>` unless given. */
@@ -179,6 +179,5 @@ async function runJob(
     return report;
   } finally {
     device.dispose();
-    source.close();
   }
 }

@@ -65,3 +65,8 @@ export class Tensor<D extends Dtype = Dtype> {
     this.dispose();
   }
 }
+
+/** Tells the two kinds of rows apart that a table may have. */
+export function isF32(tensor: Tensor<'f32' | 'f16'>): tensor is Tensor<'f32'> {
+  return tensor.dtype === 'f32';
+}

@@ -6,6 +6,7 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { syncFolder, writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { canonicalJson, sha256, sha256File } from '../util/hash.js';
@@ -47,16 +48,17 @@ export interface Refusal {
   readonly reason: string;
 }
 
-interface Index {
-  format: string;
-  version: number;
-  identity: string;
-  step: number;
-  state: unknown;
-  files: Record<string, string>;
+const INDEX = z.object({
+  format: z.literal(FORMAT, 'it is not one of ours'),
+  version: z.literal(VERSION, 'it has a version that this program does not read'),
+  identity: z.string(),
+  step: z.int().nonnegative(),
+  state: z.unknown(),
+  files: z.record(z.string(), z.string()),
   /** SHA-256 of all of the above. */
-  checksum: string;
-}
+  checksum: z.string(),
+});
+type Index = z.infer<typeof INDEX>;
 
 function checksumOf(index: Omit<Index, 'checksum'>): string {
   const { format, version, identity, step, state, files } = index;
@@ -88,7 +90,14 @@ export class CheckpointFolder {
       await writeTensors(path, tensors);
       checksums[`${file}.safetensors`] = sha256File(path);
     }
-    const index = { format: FORMAT, version: VERSION, identity: this.#identity, step, state, files: checksums };
+    const index: Omit<Index, 'checksum'> = {
+      format: FORMAT,
+      version: VERSION,
+      identity: this.#identity,
+      step,
+      state,
+      files: checksums,
+    };
     writeFileAtomic(join(temp, 'index.json'), JSON.stringify({ ...index, checksum: checksumOf(index) }, null, 1));
     const final = join(this.path, name);
     rmSync(final, { recursive: true, force: true });
@@ -173,13 +182,13 @@ export function verifyCheckpoint(path: string, identity: string | undefined): Ch
 function readIndex(path: string): Index | string {
   const file = join(path, 'index.json');
   if (!existsSync(file)) return 'index.json is missing';
-  let index: Index;
+  let json: unknown;
   try {
-    index = JSON.parse(readFileSync(file, 'utf8')) as Index;
+    json = JSON.parse(readFileSync(file, 'utf8'));
   } catch {
     return 'index.json is not JSON: damaged or truncated';
   }
-  if (index.format !== FORMAT) return 'index.json is not one of ours';
-  if (index.version !== VERSION) return `format version ${index.version}, this program reads ${VERSION}`;
-  return checksumOf(index) === index.checksum ? index : 'index.json does not match its checksum';
+  const index = INDEX.safeParse(json);
+  if (!index.success) return `index.json: ${index.error.issues[0]!.message}`;
+  return checksumOf(index.data) === index.data.checksum ? index.data : 'index.json does not match its checksum';
 }

@@ -10,7 +10,6 @@ import { lerp } from '../ops/elementwise.js';
 import { Tape } from '../ops/tape.js';
 import { Optimizer } from '../optim/optimizer.js';
 import { scheduleFactor } from '../optim/schedule.js';
-import type { Tensor } from '../tensor/tensor.js';
 import { SafetensorsFile } from '../util/safetensors.js';
 import type { Checkpoint, StoredTensor } from './checkpoint.js';
 import { Objective } from './objective.js';
@@ -94,10 +93,8 @@ export class Learner {
   #updateAverage(): void {
     const { ema } = this.#config.optimizer;
     if (!this.#average || ema === undefined) return;
-    const targets = this.#average.tensors();
-    this.model.tensors().forEach(({ value }, i) => {
-      lerp(this.#device, 1 - ema, { x: value as Tensor<'f32'>, y: targets[i]!.value as Tensor<'f32'> });
-    });
+    const averages = this.#average.all;
+    this.model.all.forEach(({ value }, i) => lerp(this.#device, 1 - ema, { x: value, y: averages[i]!.value }));
   }
 
   /** Everything that a bit-exact continuation needs, by file. */

@@ -3,13 +3,15 @@
 
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
+import { resolveConfig } from '../config/resolve.js';
 import type { ResolvedConfig } from '../config/schema.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { canonicalJson, sha256 } from '../util/hash.js';
 import { CheckpointFolder } from './checkpoint.js';
 
-/** What `run.json` holds. */
+/** What decides a run, beside the code. */
 export interface RunDescription {
   config: ResolvedConfig;
   /** Folder of the sequence store. */
@@ -18,10 +20,18 @@ export interface RunDescription {
   fingerprint: string;
   items: number;
   /** Weights to start from; random ones when absent. */
-  initialWeights?: { path: string; sha256: string };
+  initialWeights?: { path: string; sha256: string } | undefined;
 }
 
-const FORMAT = 'turbogr-run';
+/** `run.json`; the config is checked as any other. */
+const RUN_FILE = z.strictObject({
+  format: z.literal('turbogr-run'),
+  config: z.record(z.string(), z.unknown()),
+  store: z.string(),
+  fingerprint: z.string(),
+  items: z.int(),
+  initialWeights: z.strictObject({ path: z.string(), sha256: z.string() }).optional(),
+});
 
 export function runIdentity({ config, fingerprint, items, initialWeights }: RunDescription): string {
   const { threads: _never, ...decisive } = config;
@@ -49,7 +59,7 @@ export class RunFolder {
       );
     }
     mkdirSync(path, { recursive: true });
-    writeFileAtomic(join(path, 'run.json'), JSON.stringify({ format: FORMAT, ...description }, null, 2));
+    writeFileAtomic(join(path, 'run.json'), JSON.stringify({ format: 'turbogr-run', ...description }, null, 2));
     return new RunFolder(path, description);
   }
 
@@ -62,9 +72,12 @@ export class RunFolder {
         'Give the folder that `turbogr train` named.',
       );
     }
-    const { format, ...description } = JSON.parse(readFileSync(file, 'utf8')) as RunDescription & { format: string };
-    if (format !== FORMAT) throw new UserError('not-a-run', `${file} is not ours`, 'Give a folder of `turbogr train`.');
-    return new RunFolder(path, description);
+    const found = RUN_FILE.safeParse(JSON.parse(readFileSync(file, 'utf8')));
+    if (!found.success) {
+      throw new UserError('not-a-run', `${file}: ${found.error.message}`, 'Give a folder that `turbogr train` made.');
+    }
+    const { format: _known, config, ...description } = found.data;
+    return new RunFolder(path, { ...description, config: resolveConfig(config) });
   }
 
   get events(): string {

@@ -4,8 +4,9 @@
 //
 // One await a step: the loss of step t is read while step t + 1 is already enqueued.
 
+import { z } from 'zod';
 import type { ResolvedConfig } from '../config/schema.js';
-import { BatchPlan, type Cursor } from '../data/batch/batch-plan.js';
+import { BatchPlan } from '../data/batch/batch-plan.js';
 import { BatchStream } from '../data/batch/batch-stream.js';
 import type { JaggedBatch } from '../data/batch/jagged-batch.js';
 import { trainingWindows } from '../data/batch/windows.js';
@@ -42,26 +43,23 @@ export interface TrainingResult {
 }
 
 /** What a checkpoint holds beside tensors. */
-interface TrainingState {
-  cursor: Cursor;
-  early: EarlyStoppingState;
-  /** Sum of loss x tokens, tokens and seconds of the epoch so far. */
-  epoch: EpochSums;
-  seconds: number;
-}
+const STATE = z.strictObject({
+  cursor: z.strictObject({ epoch: z.int(), position: z.int() }),
+  early: z.strictObject({
+    best: z.strictObject({ value: z.number(), step: z.int(), epoch: z.int() }).nullable(),
+    waited: z.int(),
+  }),
+  /** Sums over the epoch so far; the loss is weighted by tokens. */
+  epoch: z.strictObject({ loss: z.number(), tokens: z.int(), seconds: z.number(), flops: z.number() }),
+  seconds: z.number(),
+});
+type TrainingState = z.infer<typeof STATE>;
 
-interface EpochSums {
-  loss: number;
-  tokens: number;
-  seconds: number;
-  flops: number;
-}
-
-const FRESH_EPOCH: EpochSums = { loss: 0, tokens: 0, seconds: 0, flops: 0 };
+const FRESH_EPOCH: TrainingState['epoch'] = { loss: 0, tokens: 0, seconds: 0, flops: 0 };
 
 /** The step whose weights validation liked best, as a checkpoint remembers it; undefined without validation. */
 export function bestStep(checkpoint: Checkpoint): number | undefined {
-  return (checkpoint.state as TrainingState).early.best?.step;
+  return STATE.parse(checkpoint.state).early.best?.step;
 }
 
 /** The batches of a run. */
@@ -249,7 +247,7 @@ export class Trainer {
     this.#options.learner.restore(checkpoint);
     this.#step = checkpoint.step;
     this.#savedAt = checkpoint.step;
-    this.#state = checkpoint.state as TrainingState;
+    this.#state = STATE.parse(checkpoint.state);
   }
 
   #describe(): RunEvent {

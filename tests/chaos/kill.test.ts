@@ -54,12 +54,9 @@ async function ended(child: ChildProcess): Promise<number | null> {
   return code;
 }
 
-function finalWeights(run: string): { digest: string; step: number } {
-  const { digest, step } = JSON.parse(readFileSync(join(run, 'report.json'), 'utf8')) as {
-    digest: string;
-    step: number;
-  };
-  return { digest, step };
+/** The lines of the report that say which weights there are, after how many steps. */
+function finalWeights(run: string): string[] {
+  return readFileSync(join(run, 'report.json'), 'utf8').match(/^ {2}"(digest|step)": .*$/gm) ?? [];
 }
 
 /** Resolves as soon as a checkpoint is being written, or the child has ended. */
@@ -73,6 +70,7 @@ test('killed again and again, the run ends with the weights of the undisturbed o
   const calm = join(folder, 'calm');
   expect(await ended(startTraining(calm))).toBe(0);
   const wanted = finalWeights(calm);
+  expect(wanted).toHaveLength(2);
 
   const chaotic = join(folder, 'chaotic');
   let kills = 0;

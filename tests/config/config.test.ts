@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { RECIPES } from '../../src/config/recipes.js';
-import { parseAssignments, readConfigFile, resolveConfig } from '../../src/config/resolve.js';
-import { type ConfigInput, configJsonSchema } from '../../src/config/schema.js';
+import { parseAssignments, readConfigFile, resolveConfig, type UncheckedConfig } from '../../src/config/resolve.js';
+import { configJsonSchema } from '../../src/config/schema.js';
 import { UserError } from '../../src/util/errors.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-function refusal(config: unknown): UserError {
+function refusal(config: UncheckedConfig): UserError {
   try {
-    resolveConfig(config as ConfigInput);
+    resolveConfig(config);
   } catch (error) {
     if (error instanceof UserError) return error;
     throw error;
@@ -97,10 +97,7 @@ test('files: YAML, modules, and what is neither', async () => {
 });
 
 test('the JSON Schema describes every key and forbids others', () => {
-  const schema = configJsonSchema() as {
-    properties: Record<string, { properties?: object }>;
-    additionalProperties: boolean;
-  };
-  expect(schema.additionalProperties).toBe(false);
-  expect(Object.keys(schema.properties['model']?.properties ?? {})).toContain('maxLength');
+  const schema = configJsonSchema();
+  expect(schema).toMatchObject({ additionalProperties: false });
+  expect(schema).toHaveProperty('properties.model.properties.maxLength');
 });

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { MemorySource } from '../../src/data/memory-source.js';
 import { countItems, MarkovBaseline, PopularityBaseline } from '../../src/eval/baselines.js';

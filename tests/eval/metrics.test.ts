@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { listQuality } from '../../src/eval/list-quality.js';
 import { computeMetrics, metricOf, type RankedCases } from '../../src/eval/metrics.js';

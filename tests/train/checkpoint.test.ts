@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -39,7 +39,11 @@ const damages: [string, (path: string) => void, RegExp][] = [
   ['a torn index', path => truncateSync(join(path, 'index.json'), 50), /not JSON/],
   ['an edited index', path => edit(join(path, 'index.json'), '"cursor": 2', '"cursor": 7'), /checksum/],
   ['one flipped bit', path => flip(join(path, 'weights.safetensors')), /weights.*checksum/],
-  ['an unknown version', path => edit(join(path, 'index.json'), '"version": 1', '"version": 2'), /version 2/],
+  [
+    'an unknown version',
+    path => edit(join(path, 'index.json'), '"version": 1', '"version": 2'),
+    /version that this program does not read/,
+  ],
 ];
 
 function edit(path: string, from: string, to: string): void {
@@ -89,5 +93,5 @@ test('a half-written checkpoint is invisible, and swept up by the next run', asy
   expect(folder.latest().checkpoint?.step).toBe(1);
   const again = new CheckpointFolder(root, 'us');
   expect(again.steps()).toEqual([1]);
-  expect(() => readFileSync(join(root, '.step-00000002.tmp', 'weights.safetensors'))).toThrow();
+  expect(existsSync(join(root, '.step-00000002.tmp'))).toBe(false);
 });

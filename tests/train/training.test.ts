@@ -79,7 +79,7 @@ test('a damaged newest checkpoint costs its steps, not the result', async () => 
   const whole = await trainToy({ config });
   const folder = mkdtempSync(join(tmpdir(), 'turbogr-damaged-'));
   await trainToy({ config, folder });
-  const [newest] = readdirSync(join(folder, 'checkpoints')).sort().reverse();
+  const newest = readdirSync(join(folder, 'checkpoints')).sort().at(-1);
   truncateSync(join(folder, 'checkpoints', newest!, 'optimizer.safetensors'), 100);
   const refused: string[] = [];
   const again = await trainToy({
