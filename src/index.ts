@@ -26,7 +26,7 @@ export { type SynthOptions, type SynthReport, synthesize } from './data/synth/sy
 export type { Estimate, Metrics } from './eval/metrics.js';
 export type { EvaluationReport } from './eval/report.js';
 export type { LoggedEvent, RunEvent } from './events/event.js';
-export { readEvents } from './events/event-log.js';
+export { readEvents } from './train/event-log.js';
 export { Device, type DeviceOptions } from './native/device.js';
 export type { ForwardInput, ModelDefinition, Weights } from './nn/definition.js';
 export * from './nn/parameter-spec.js';

@@ -6,7 +6,7 @@ import { Command } from '@commander-js/extra-typings';
 import { defineConfig } from '../config/resolve.js';
 import { prepare } from '../data/prepare/prepare.js';
 import { synthesize } from '../data/synth/synthesize.js';
-import { readEvents } from '../events/event-log.js';
+import { readEvents } from '../train/event-log.js';
 import { openRecommender } from '../recipes/recommend.js';
 import { train } from '../recipes/train.js';
 import { formatCount } from '../util/terminal.js';

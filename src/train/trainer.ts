@@ -12,7 +12,7 @@ import type { JaggedBatch } from '../data/batch/jagged-batch.js';
 import { trainingWindows } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import type { RunEvent } from '../events/event.js';
-import { EventLog } from '../events/event-log.js';
+import { EventLog } from './event-log.js';
 import { UserError } from '../util/errors.js';
 import type { Checkpoint, CheckpointFolder } from './checkpoint.js';
 import { afterValidation, type EarlyStoppingState, NOTHING_YET, shouldStop } from './early-stopping.js';

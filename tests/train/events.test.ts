@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { EventLog, readEvents } from '../../src/events/event-log.js';
+import { EventLog, readEvents } from '../../src/train/event-log.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-events-'));
 afterAll(() => rmSync(folder, { recursive: true }));

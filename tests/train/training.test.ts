@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ConfigInput } from '../../src/config/schema.js';
-import { readEvents } from '../../src/events/event-log.js';
+import { readEvents } from '../../src/train/event-log.js';
 import { toyConfig, toySource, trainToy } from './toy-run.js';
 
 /** The walk hides nothing, so whatever works finds the next item nearly always. */

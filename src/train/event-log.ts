@@ -4,7 +4,7 @@
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { writeFileAtomic, writeFully } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
-import type { LoggedEvent, RunEvent } from './event.js';
+import type { LoggedEvent, RunEvent } from '../events/event.js';
 
 export class EventLog {
   readonly path: string;
