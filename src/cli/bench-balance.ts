@@ -25,7 +25,7 @@ interface Row {
   wait: number;
   /** Largest difference in tokens between two ranks of one step. */
   max_token_diff: number;
-  /** Mean time to plan one step. */
+  /** Median time to plan one step. */
   plan_ms: number;
 }
 
@@ -169,13 +169,15 @@ function measure(windows: Windows, setting: Setting): Omit<Row, 'source'>[] {
   return Object.values(tallies).map(tally => tally.row());
 }
 
+const median = (values: number[]): number => values.toSorted((x, y) => x - y)[values.length >> 1]!;
+
 class Tally {
   readonly #policy: Policy;
   readonly #setting: Setting;
   #busy = 0;
   #slowest = 0;
   #difference = 0;
-  #planMs = 0;
+  readonly #planMs: number[] = [];
 
   constructor(policy: Policy, setting: Setting) {
     this.#policy = policy;
@@ -188,7 +190,7 @@ class Tally {
     this.#slowest += slowest;
     this.#busy += slowest * (1 - waitingShare(cost));
     this.#difference = Math.max(this.#difference, largestDifference(tokens));
-    this.#planMs += planMs;
+    this.#planMs.push(planMs);
   }
 
   row(): Omit<Row, 'source'> {
@@ -197,7 +199,7 @@ class Tally {
       policy: this.#policy,
       wait: 1 - this.#busy / this.#slowest,
       max_token_diff: this.#difference,
-      plan_ms: this.#planMs / this.#setting.steps,
+      plan_ms: median(this.#planMs),
     };
   }
 }
@@ -224,7 +226,7 @@ function measureAssembly(tokens: number, maxLength: number): number {
     for (let position = 0; position < batches; position++) buffer.fill(plan.batch({ epoch, position }));
     rates.push(plan.tokens / ((performance.now() - began) / 1000));
   }
-  return rates.toSorted((x, y) => x - y)[2]!;
+  return median(rates);
 }
 
 interface Report {

@@ -97,6 +97,12 @@ describe('the shape', () => {
   ])('refuses %j', (options, message) => {
     expect(() => resolveShape(options)).toThrow(message);
   });
+
+  test.each([{ scale: 1e-9 }, { rows: 0.5 }, { users: 3, meanLength: 0.01 }])('has events even for %j', options => {
+    const { lengths } = resolveShape(options);
+    expect(lengths.length).toBeGreaterThan(0);
+    expect(Math.min(...lengths)).toBeGreaterThan(0);
+  });
 });
 
 describe('a user', () => {
@@ -145,6 +151,29 @@ describe('a user', () => {
     expect(hours[20]! + hours[21]!).toBeGreaterThan(3 * (hours[3]! + hours[4]!));
     expect(longGaps / 20).toBeGreaterThan(10); // sessions apart
     expect(longGaps / 20).toBeLessThan(100); // of many events each
+  });
+
+  test('keeps to a few topics for a while, and to others later', () => {
+    const catalogue = new Catalogue(20_000, 1);
+    const topicOf = new Int32Array(20_000);
+    for (let topic = 0; topic < catalogue.topics; topic++) {
+      for (let rank = 0; rank < catalogue.topicSize(topic); rank++) topicOf[catalogue.id(topic, rank)] = topic;
+    }
+    const events = new UserEvents(catalogue, 1);
+    const shares = { near: 0, far: 0 };
+    for (let user = 0; user < 30; user++) {
+      events.start(user, 3000);
+      const topics = Array.from({ length: 3000 }, () => {
+        events.arrive();
+        events.watch();
+        return topicOf[events.video]!;
+      });
+      const first = new Set(topics.slice(0, 50));
+      shares.near += topics.slice(50, 100).filter(topic => first.has(topic)).length / 50 / 30;
+      shares.far += topics.slice(2950).filter(topic => first.has(topic)).length / 50 / 30;
+    }
+    expect(shares.near).toBeGreaterThan(0.6);
+    expect(shares.far).toBeLessThan(0.2);
   });
 
   test('of the largest size still fits the period', () => {

@@ -4,6 +4,9 @@
 import { Random } from '../../util/random.js';
 import type { Catalogue } from './catalogue.js';
 
+/** Where in the app: mostly tab 1, picked by the low bits of a random word whose high bits serve as well. */
+const TABS = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 2, 4, 6];
+
 export class Feedback {
   readonly #catalogue: Catalogue;
   readonly #random: Random;
@@ -34,9 +37,10 @@ export class Feedback {
   react(video: number, interest: number, pace: number): void {
     const random = this.#random;
     const affinity = 0.6 * Math.min(1, 1.5 * interest) + 0.4 * this.#catalogue.quality(video);
-    const mood = random.uniform();
+    const word = random.uint32();
+    const mood = word / 0x1_0000_0000;
     this.durationMs = this.#catalogue.durationMs(video);
-    this.tab = mood * 8 - Math.floor(mood * 8) < 0.8 ? 1 : Math.floor(mood * 8) & 3;
+    this.tab = TABS[word & 15]!;
     this.click = mood < 0.05 + 0.7 * affinity ? 1 : 0;
     this.like = this.follow = this.comment = this.forward = this.hate = 0;
     this.profileEnter = this.longView = this.profileStayMs = this.commentStayMs = 0;

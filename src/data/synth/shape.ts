@@ -51,7 +51,7 @@ function requirePositive(options: ShapeOptions): void {
 /** Lengths of users 0, 1, 2, ...: each a function of seed and user alone. */
 function* drawLengths(seed: number, meanLength: number, videos: number): Generator<number, never> {
   const scale = meanLength / KUAIRAND_MEAN_LENGTH;
-  const most = Math.floor(Math.min(LONGEST * scale, MOST_OF_CATALOGUE * videos));
+  const most = Math.max(FEWEST_EVENTS, Math.floor(Math.min(LONGEST * scale, MOST_OF_CATALOGUE * videos)));
   const fewest = Math.min(most, Math.max(FEWEST_EVENTS, Math.round(SHORTEST * scale)));
   const random = new Random(seed, 'synth lengths');
   for (let user = 0; ; user++) {
@@ -64,8 +64,9 @@ export function resolveShape(options: ShapeOptions): Shape {
   requirePositive(options);
   const seed = options.seed ?? 1;
   const meanLength = options.meanLength ?? KUAIRAND_MEAN_LENGTH;
-  const users = Math.round(options.users ?? KUAIRAND_USERS * (options.scale ?? 0.01));
-  const expected = options.rows ?? users * meanLength;
+  const users = Math.max(1, Math.round(options.users ?? KUAIRAND_USERS * (options.scale ?? 0.01)));
+  const rows = options.rows === undefined ? undefined : Math.ceil(options.rows);
+  const expected = rows ?? users * meanLength;
   const videos = Math.round(options.videos ?? Math.max(FEWEST_VIDEOS, expected * VIDEOS_PER_EVENT));
   if (videos < FEWEST_VIDEOS || videos > MOST_VIDEOS) {
     throw new UserError('bad-synth-option', `videos is ${videos}`, `Give ${FEWEST_VIDEOS} to ${MOST_VIDEOS}.`);
@@ -73,8 +74,8 @@ export function resolveShape(options: ShapeOptions): Shape {
   const lengths: number[] = [];
   let events = 0;
   for (const drawn of drawLengths(seed, meanLength, videos)) {
-    if (options.rows === undefined ? lengths.length >= users : events >= options.rows) break;
-    const length = options.rows === undefined ? drawn : Math.min(drawn, options.rows - events);
+    if (rows === undefined ? lengths.length >= users : events >= rows) break;
+    const length = rows === undefined ? drawn : Math.min(drawn, rows - events);
     lengths.push(length);
     events += length;
   }
