@@ -134,7 +134,12 @@ fn time(
         .iter()
         .for_each(|n| offsets.push(offsets[offsets.len() - 1] + *n as i32));
     let n = lengths.iter().max().unwrap() + 11;
-    let fill = |len: usize| (0..len).map(|i| draw(i) - 0.5).collect::<Vec<f32>>();
+    // From the arena, as tensors are: large blocks lie in huge pages.
+    let fill = |len: usize| {
+        let mut lease = cx.scratch::<f32>(len);
+        lease.iter_mut().enumerate().for_each(|(i, x)| *x = draw(i) - 0.5);
+        lease
+    };
     // [U|V|Q|K] as the projection leaves it.
     let uvqk = fill(tokens * 4 * wide);
     let (d_o, pos_w, ts_w) = (fill(tokens * wide * channels), fill(2 * n - 1), fill(129));
@@ -169,8 +174,8 @@ fn time(
         n,
         bias,
     };
-    let (mut o, mut lse) = (vec![0.0; tokens * wide * channels], vec![0.0; tokens * heads]);
-    let (mut duvqk, mut dpos, mut dts) = (vec![0.0; tokens * 4 * wide], vec![0.0; 2 * n - 1], vec![0.0; 129]);
+    let (mut o, mut lse) = (fill(tokens * wide * channels), fill(tokens * heads));
+    let (mut duvqk, mut dpos, mut dts) = (fill(tokens * 4 * wide), fill(2 * n - 1), fill(129));
     let (o, lse) = (
         MatMut::new(&mut o, tokens, wide * channels),
         MatMut::new(&mut lse, tokens, heads),

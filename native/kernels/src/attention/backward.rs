@@ -1,10 +1,10 @@
-//! The backward pass shared by the ops: one block of queries against one block of keys. For each strip of queries and
-//! head, over tiles of keys: scores again, gradients of weights, then dQ of the strip and dK, dV of the block.
-//! Which blocks run together, and why nobody adds to the same gradient at the same time, is the plan's business.
+//! The backward pass shared by the ops: one block of queries against one block of keys. The bias once, then head by head,
+//! over strips of queries and tiles of keys: scores again, gradients of weights, then dQ of the strip and dK, dV of the
+//! block. Which blocks run together, and why nobody adds to the same gradient at the same time, is the plan's business.
 
+use super::bias::{SQUARE, Tables, Term, Window};
 use super::pack::Part;
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
-use super::strip::{STRIP, STRIP_FLOATS, Tables, Term, Window};
 use super::table_grads::{Partial, TableGrads};
 use super::tile::{MR, NR, Product, Scores};
 use super::weigh::{Panel, Unweigh};
@@ -13,6 +13,8 @@ use crate::mat::{Grad, Mat};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use std::ops::Range;
 
+/// Queries whose weights against a tile of keys are kept for dK and dV.
+const STRIP: usize = 96;
 /// Keys of a tile.
 const KEYS: usize = 48;
 /// Floats from one row of a tile's weights to the next.
@@ -38,19 +40,19 @@ pub struct Backward<'a, U> {
     pub unweigh: U,
 }
 
-/// Scratch of one worker.
+/// Scratch of one worker; but for the squares, of one head.
 #[derive(Clone, Copy)]
 struct Scratch {
-    q: *mut f32,       // [group][a/16][BLOCK][16]
-    d_o: *mut f32,     // [group][v/16][BLOCK][16]
-    k: *mut f32,       // [group][a/16][BLOCK][16]
-    k_t: *mut f32,     // [group][BLOCK/16][a][16]
-    v_t: *mut f32,     // [group][BLOCK/16][v][16]
+    q: *mut f32,       // [a/16][BLOCK][16]
+    d_o: *mut f32,     // [v/16][BLOCK][16]
+    k: *mut f32,       // [a/16][BLOCK][16]
+    k_t: *mut f32,     // [BLOCK/16][a][16]
+    v_t: *mut f32,     // [BLOCK/16][v][16]
     dq: *mut f32,      // [STRIP][a]
-    dk: *mut f32,      // [group][BLOCK][a]
-    dv: *mut f32,      // [group][BLOCK][v]
-    bias: *mut f32,    // [STRIP][BLOCK]
-    total: *mut f32,   // [STRIP][BLOCK]: gradients of scores, summed over the heads of the group
+    dk: *mut f32,      // [BLOCK][a]
+    dv: *mut f32,      // [BLOCK][v]
+    bias: *mut f32,    // [BLOCK][BLOCK]
+    total: *mut f32,   // [BLOCK][BLOCK]: gradients of scores, summed over the heads of the group
     weights: *mut f32, // [STRIP][ROW]
     grads: *mut f32,   // [STRIP][ROW]
 }
@@ -85,7 +87,8 @@ impl<U: Unweigh> Backward<'_, U> {
 
     /// The scratch that begins at `base`, and how many floats it takes.
     fn lay_out(&self, base: *mut f32) -> (Scratch, usize) {
-        let (g, (a, v)) = (self.heads.group, self.padded());
+        let (a, v) = self.padded();
+        let square = if self.bias.is_some() { SQUARE } else { 0 };
         let mut floats = 0;
         let mut take = |len: usize| {
             let at = base.wrapping_add(floats);
@@ -93,16 +96,16 @@ impl<U: Unweigh> Backward<'_, U> {
             at
         };
         let scratch = Scratch {
-            q: take(g * a * BLOCK),
-            d_o: take(g * v * BLOCK),
-            k: take(g * a * BLOCK),
-            k_t: take(g * a * BLOCK),
-            v_t: take(g * v * BLOCK),
+            q: take(a * BLOCK),
+            d_o: take(v * BLOCK),
+            k: take(a * BLOCK),
+            k_t: take(a * BLOCK),
+            v_t: take(v * BLOCK),
             dq: take(STRIP * a),
-            dk: take(g * a * BLOCK),
-            dv: take(g * v * BLOCK),
-            bias: take(STRIP_FLOATS),
-            total: take(STRIP_FLOATS),
+            dk: take(a * BLOCK),
+            dv: take(v * BLOCK),
+            bias: take(square),
+            total: take(square),
             weights: take(STRIP * ROW + LANES),
             grads: take(STRIP * ROW + LANES),
         };
@@ -117,148 +120,139 @@ struct BackwardTask<'a, U> {
     partial: Option<Partial>,
 }
 
-/// A block of queries and a block of keys of one sequence.
-struct Pair {
-    /// Batch row of the sequence's first token.
-    token: usize,
-    queries: Range<usize>,
-    keys: Range<usize>,
-    /// The gradients of these queries are touched for the first time.
-    first_of_queries: bool,
-    first_of_keys: bool,
+/// Whether the gradients of a block are touched for the first time.
+#[derive(Clone, Copy)]
+struct First {
+    queries: bool,
+    keys: bool,
 }
 
 impl<U: Unweigh> Kernel for BackwardTask<'_, U> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
-        let (offsets, i, j) = (self.pass.offsets, self.task.i as usize, self.task.j as usize);
+        let (pass, i, j) = (self.pass, self.task.i as usize, self.task.j as usize);
         for sequence in self.task.sequences() {
-            let token = offsets[sequence] as usize;
-            let blocks = Blocks::new((offsets[sequence + 1] - offsets[sequence]) as usize);
+            let token = pass.offsets[sequence] as usize;
+            let blocks = Blocks::new((pass.offsets[sequence + 1] - pass.offsets[sequence]) as usize);
             if blocks.count == 0 {
                 continue;
             }
-            let pair = Pair {
-                token,
-                queries: blocks.range(i),
-                keys: blocks.range(j),
-                first_of_queries: blocks.first_of_queries(i, j),
-                first_of_keys: blocks.first_of_keys(i, j),
+            let window = Window::new(token, blocks.range(i), blocks.range(j));
+            let first = First {
+                queries: blocks.first_of_queries(i, j),
+                keys: blocks.first_of_keys(i, j),
             };
-            unsafe { self.pair::<V>(&pair) };
+            unsafe {
+                if let Some(tables) = pass.bias {
+                    tables.fill::<V>(&window, Term::Both, self.scratch.bias);
+                }
+                let group = pass.heads.of(self.task.group as usize);
+                for head in group.clone() {
+                    self.head::<V>(&window, head, head == group.start, first);
+                }
+                if let (Some(tables), Some(partial)) = (pass.bias, &self.partial) {
+                    tables.scatter::<V>(&window, Term::Both, self.scratch.total, partial);
+                }
+            }
         }
     }
 }
 
 impl<U: Unweigh> BackwardTask<'_, U> {
-    /// The heads of the task's group, each with its slot in the scratch.
+    /// The queries, gradients of results, keys and values of a head in a window.
     #[inline(always)]
-    fn group(&self) -> impl Iterator<Item = (usize, usize)> + use<U> {
-        self.pass.heads.of(self.task.group as usize).enumerate()
+    fn operands(&self, window: &Window, head: usize) -> [Part<Mat>; 4] {
+        let Backward {
+            q,
+            k,
+            v,
+            d_o,
+            d_o_step,
+            heads: Heads { a, v: width, .. },
+            ..
+        } = *self.pass;
+        let (row, rows) = (window.token + window.query, window.queries);
+        let (key, keys) = (window.token + window.key, window.keys);
+        [
+            Part {
+                of: q,
+                row,
+                rows,
+                col: head * a,
+                width: a,
+            },
+            Part {
+                of: d_o,
+                row,
+                rows,
+                col: head * d_o_step,
+                width,
+            },
+            Part {
+                of: k,
+                row: key,
+                rows: keys,
+                col: head * a,
+                width: a,
+            },
+            Part {
+                of: v,
+                row: key,
+                rows: keys,
+                col: head * width,
+                width,
+            },
+        ]
     }
 
+    /// One head; `fresh` if it is the first of its group.
     #[inline(always)]
-    unsafe fn pair<V: Simd>(&self, pair: &Pair) {
+    unsafe fn head<V: Simd>(&self, window: &Window, head: usize, fresh: bool, first: First) {
+        let (pass, s, (a_wide, v_wide)) = (self.pass, &self.scratch, self.pass.padded());
+        let [q, d_o, k, v] = self.operands(window, head);
+        let (rows, keys) = (window.queries.next_multiple_of(MR), window.keys.next_multiple_of(NR));
         unsafe {
-            for (slot, head) in self.group() {
-                self.pack::<V>(pair, slot, head);
-            }
-            for from in (0..pair.queries.len()).step_by(STRIP) {
-                let query = pair.queries.start + from;
-                let rows = STRIP.min(pair.queries.len() - from);
-                let window = Window {
-                    token: pair.token,
-                    query,
-                    queries: rows,
-                    key: pair.keys.start,
-                    keys: pair.keys.len().min(query + rows - pair.keys.start),
-                };
-                self.strip::<V>(pair, &window, from);
-            }
-            for (slot, head) in self.group() {
-                self.write_keys::<V>(pair, slot, head);
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn pack<V: Simd>(&self, pair: &Pair, slot: usize, head: usize) {
-        let (pass, (a, v)) = (self.pass, self.pass.padded());
-        let part = |of: Mat, positions: &Range<usize>, col: usize, width: usize| Part {
-            of,
-            row: pair.token + positions.start,
-            rows: positions.len(),
-            col,
-            width,
-        };
-        let (wide_a, wide_v) = (pass.heads.a, pass.heads.v);
-        let (rows, keys) = (
-            pair.queries.len().next_multiple_of(MR),
-            pair.keys.len().next_multiple_of(NR),
-        );
-        let (at_a, at_v) = (slot * a * BLOCK, slot * v * BLOCK);
-        unsafe {
-            part(pass.q, &pair.queries, head * wide_a, wide_a).columns::<V>(rows, 1.0, self.scratch.q.add(at_a));
-            let to = self.scratch.d_o.add(at_v);
-            part(pass.d_o, &pair.queries, head * pass.d_o_step, wide_v).columns::<V>(rows, pass.scale, to);
-            let k = part(pass.k, &pair.keys, head * wide_a, wide_a);
-            k.columns::<V>(keys, 1.0, self.scratch.k.add(at_a));
-            k.transposed::<V>(keys, self.scratch.k_t.add(at_a));
-            part(pass.v, &pair.keys, head * wide_v, wide_v).transposed::<V>(keys, self.scratch.v_t.add(at_v));
-        }
-    }
-
-    /// One strip, `from` rows into the block of queries, against the block of keys.
-    #[inline(always)]
-    unsafe fn strip<V: Simd>(&self, pair: &Pair, window: &Window, from: usize) {
-        let (pass, (a, _)) = (self.pass, self.pass.padded());
-        unsafe {
-            if let Some(tables) = pass.bias {
-                tables.fill::<V>(window, Term::Both, self.scratch.bias);
-            }
-            for (slot, head) in self.group() {
-                for tile in (0..window.keys).step_by(KEYS) {
-                    for row in (0..window.queries).step_by(MR) {
-                        self.panel::<V>(window, (slot, head), from, (row, tile));
+            q.columns::<V>(rows, 1.0, s.q);
+            d_o.columns::<V>(rows, pass.scale, s.d_o);
+            k.columns::<V>(keys, 1.0, s.k);
+            k.transposed::<V>(keys, s.k_t);
+            v.transposed::<V>(keys, s.v_t);
+            for from in (0..window.queries).step_by(STRIP) {
+                let until = window.queries.min(from + STRIP);
+                for tile in (0..window.visible(until - 1)).step_by(KEYS) {
+                    for row in (from..until).step_by(MR) {
+                        self.panel::<V>(window, head, fresh, (from, row, tile));
                     }
-                    self.keys::<V>(window, slot, from, tile);
+                    self.keys::<V>(window, from..until, tile);
                 }
-                let Grad { to, accumulate } = pass.dq;
-                let width = pass.heads.a;
-                let row = window.token + window.query;
                 let to = Part {
-                    of: to,
-                    row,
-                    rows: window.queries,
-                    col: head * width,
-                    width,
+                    row: q.row + from,
+                    rows: until - from,
+                    ..q.like(pass.dq.to)
                 };
-                to.receive::<V>(self.scratch.dq, a, 1.0, accumulate || !pair.first_of_queries);
+                to.receive::<V>(s.dq, a_wide, 1.0, pass.dq.accumulate || !first.queries);
             }
-            if let (Some(tables), Some(partial)) = (pass.bias, &self.partial) {
-                let origin = pair.keys.start as isize - pair.queries.start as isize;
-                tables.scatter::<V>(window, Term::Both, self.scratch.total, partial, origin);
+            for (grad, part, sums, wide) in [(pass.dk, k, s.dk, a_wide), (pass.dv, v, s.dv, v_wide)] {
+                part.like(grad.to)
+                    .receive::<V>(sums, wide, 1.0, grad.accumulate || !first.keys);
             }
         }
     }
 
-    /// Six queries against one tile of keys: weights, gradients of scores, and what they add to dQ.
+    /// Six queries from `row` against the keys from `tile`: weights, gradients of scores, and what they add to dQ.
     #[inline(always)]
     unsafe fn panel<V: Simd>(
         &self,
         window: &Window,
-        (slot, head): (usize, usize),
-        from: usize,
-        (row, tile): (usize, usize),
+        head: usize,
+        fresh: bool,
+        (from, row, tile): (usize, usize, usize),
     ) {
-        let (Heads { a, v, .. }, (a_wide, v_wide)) = (self.pass.heads, self.pass.padded());
-        let (s, at) = (&self.scratch, from + row);
+        let (Heads { a, v, .. }, (a_wide, _), s) = (self.pass.heads, self.pass.padded(), &self.scratch);
         let (query, key) = (window.query + row, window.key + tile);
-        let keys = KEYS.min(window.keys - tile).min((query + MR).saturating_sub(key));
-        let bias = if self.pass.bias.is_some() {
-            s.bias.wrapping_add(row * BLOCK + tile)
-        } else {
-            std::ptr::null_mut()
+        let square = |base: *mut f32, there: bool| match there {
+            true => base.wrapping_add(row * BLOCK + tile),
+            false => std::ptr::null_mut(),
         };
         let panel = Panel {
             token: window.token + query,
@@ -266,47 +260,40 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             query,
             rows: MR.min(window.queries - row),
             key,
-            keys,
+            keys: KEYS.min(window.keys - tile).min((query + MR).saturating_sub(key)),
             stride: ROW,
-            bias,
+            bias: square(s.bias, self.pass.bias.is_some()),
         };
+        let total = square(s.total, self.partial.is_some());
         unsafe {
-            let (weights, grads) = (s.weights.add(row * ROW), s.grads.add(row * ROW));
-            for col in (0..keys).step_by(NR) {
+            let (weights, grads) = (s.weights.add((row - from) * ROW), s.grads.add((row - from) * ROW));
+            for col in (0..panel.keys).step_by(NR) {
                 let scores = Scores {
                     depth: a,
-                    a: s.q.add(slot * a_wide * BLOCK + at * NR),
-                    b: s.k_t
-                        .add(slot * a_wide * BLOCK + (tile + col) * a.next_multiple_of(LANES)),
+                    a: s.q.add(row * NR),
+                    b: s.k_t.add((tile + col) * a.next_multiple_of(LANES)),
                     c: weights.add(col),
                     stride: ROW,
                     add: false,
-                    cols: keys - col,
+                    cols: panel.keys - col,
                 };
                 scores.compute::<V>();
                 let scores = Scores {
                     depth: v,
-                    a: s.d_o.add(slot * v_wide * BLOCK + at * NR),
-                    b: s.v_t
-                        .add(slot * v_wide * BLOCK + (tile + col) * v.next_multiple_of(LANES)),
+                    a: s.d_o.add(row * NR),
+                    b: s.v_t.add((tile + col) * v.next_multiple_of(LANES)),
                     c: grads.add(col),
                     ..scores
                 };
                 scores.compute::<V>();
             }
-            let total = match self.partial {
-                Some(_) => s.total.add(row * BLOCK + tile),
-                None => std::ptr::null_mut(),
-            };
-            self.pass
-                .unweigh
-                .backward::<V>(&panel, weights, grads, total, slot == 0);
+            self.pass.unweigh.backward::<V>(&panel, weights, grads, total, fresh);
             for col in (0..a).step_by(NR) {
                 let product = Product::<ROW, 1> {
-                    depth: keys,
+                    depth: panel.keys,
                     a: grads,
-                    b: s.k.add(slot * a_wide * BLOCK + col * BLOCK + tile * NR),
-                    c: s.dq.add(row * a_wide + col),
+                    b: s.k.add(col * BLOCK + tile * NR),
+                    c: s.dq.add((row - from) * a_wide + col),
                     stride: a_wide,
                     add: tile > 0,
                     cols: a - col,
@@ -318,62 +305,35 @@ impl<U: Unweigh> BackwardTask<'_, U> {
 
     /// What a strip adds to dK and dV of a tile: six keys at a time, over the queries that see them.
     #[inline(always)]
-    unsafe fn keys<V: Simd>(&self, window: &Window, slot: usize, from: usize, tile: usize) {
-        let (Heads { a, v, .. }, (a_wide, v_wide)) = (self.pass.heads, self.pass.padded());
-        let s = &self.scratch;
-        let rows = window.queries.next_multiple_of(MR);
-        for key in (0..KEYS.min(window.keys - tile)).step_by(MR) {
-            let position = window.key + tile + key;
-            let first = position.saturating_sub(window.query) / MR * MR;
-            // An earlier strip of this block has seen these keys.
-            let add = from > 0 && position < window.query;
-            unsafe {
-                for col in (0..v).step_by(NR) {
-                    let product = Product::<1, ROW> {
-                        depth: rows - first,
-                        a: s.weights.add(first * ROW + key),
-                        b: s.d_o.add(slot * v_wide * BLOCK + col * BLOCK + (from + first) * NR),
-                        c: s.dv.add((slot * BLOCK + tile + key) * v_wide + col),
-                        stride: v_wide,
-                        add,
-                        cols: v - col,
-                    };
-                    product.compute::<V>();
-                }
-                for col in (0..a).step_by(NR) {
-                    let product = Product::<1, ROW> {
-                        depth: rows - first,
-                        a: s.grads.add(first * ROW + key),
-                        b: s.q.add(slot * a_wide * BLOCK + col * BLOCK + (from + first) * NR),
-                        c: s.dk.add((slot * BLOCK + tile + key) * a_wide + col),
-                        stride: a_wide,
-                        add,
-                        cols: a - col,
-                    };
-                    product.compute::<V>();
+    unsafe fn keys<V: Simd>(&self, window: &Window, strip: Range<usize>, tile: usize) {
+        let (Heads { a, v, .. }, (a_wide, v_wide), s) = (self.pass.heads, self.pass.padded(), &self.scratch);
+        let query = window.query + strip.start;
+        let rows = strip.len().next_multiple_of(MR);
+        for key in (tile..window.keys.min(tile + KEYS)).step_by(MR) {
+            let position = window.key + key;
+            let first = position.saturating_sub(query) / MR * MR;
+            if first >= rows {
+                break;
+            }
+            for (width, wide, weights, right, sums) in
+                [(v, v_wide, s.weights, s.d_o, s.dv), (a, a_wide, s.grads, s.q, s.dk)]
+            {
+                for col in (0..width).step_by(NR) {
+                    unsafe {
+                        let product = Product::<1, ROW> {
+                            depth: rows - first,
+                            a: weights.add(first * ROW + key - tile),
+                            b: right.add(col * BLOCK + (strip.start + first) * NR),
+                            c: sums.add(key * wide + col),
+                            stride: wide,
+                            // An earlier strip of this block has seen these keys.
+                            add: strip.start > 0 && position < query,
+                            cols: width - col,
+                        };
+                        product.compute::<V>();
+                    }
                 }
             }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn write_keys<V: Simd>(&self, pair: &Pair, slot: usize, head: usize) {
-        let (pass, (a_wide, v_wide)) = (self.pass, self.pass.padded());
-        let outputs = [
-            (pass.dk, self.scratch.dk, pass.heads.a, a_wide),
-            (pass.dv, self.scratch.dv, pass.heads.v, v_wide),
-        ];
-        for (Grad { to, accumulate }, sums, width, wide) in outputs {
-            let row = pair.token + pair.keys.start;
-            let to = Part {
-                of: to,
-                row,
-                rows: pair.keys.len(),
-                col: head * width,
-                width,
-            };
-            let add = accumulate || !pair.first_of_keys;
-            unsafe { to.receive::<V>(sums.add(slot * BLOCK * wide), wide, 1.0, add) };
         }
     }
 }

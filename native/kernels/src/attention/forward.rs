@@ -1,16 +1,18 @@
-//! The forward pass shared by the ops: for each strip of queries, the bias once, then head by head over tiles of keys:
-//! scores, weights, weighted values. Results of a strip stay in scratch until its last key.
+//! The forward pass shared by the ops. A block of queries meets the blocks of keys before it one by one: the bias once,
+//! then head by head, over strips of queries and tiles of keys: scores, weights, weighted values. Results stay in scratch
+//! until the last key.
 
+use super::bias::{SQUARE, Tables, Term, Window};
 use super::pack::Part;
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
-use super::strip::{STRIP, STRIP_FLOATS, Tables, Term, Window};
 use super::tile::{MR, NR, Product, Scores};
 use super::weigh::{Panel, Sums, Weigh};
 use crate::ctx::Ctx;
 use crate::mat::{Mat, MatMut};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
-use std::ops::Range;
 
+/// Queries that go over a tile of keys while it is in the first-level cache.
+const STRIP: usize = 96;
 /// Keys of a tile.
 const KEYS: usize = 64;
 /// Floats from one row of a tile's weights to the next.
@@ -35,11 +37,11 @@ pub struct Forward<'a, W> {
 #[derive(Clone, Copy)]
 struct Scratch {
     q: *mut f32,       // [group][a/16][BLOCK][16]
-    k: *mut f32,       // [group][BLOCK/16][a][16]
-    v: *mut f32,       // [group][v/16][BLOCK][16]
+    k: *mut f32,       // [BLOCK/16][a][16]
+    v: *mut f32,       // [v/16][BLOCK][16]
     o: *mut f32,       // [group][BLOCK][v]
     state: *mut f32,   // [group][BLOCK][2]
-    strip: *mut f32,   // [STRIP][BLOCK]
+    bias: *mut f32,    // [BLOCK][BLOCK]
     weights: *mut f32, // [6][ROW]
 }
 
@@ -82,11 +84,11 @@ impl<W: Weigh> Forward<'_, W> {
         };
         let scratch = Scratch {
             q: take(g * a * BLOCK),
-            k: take(g * a * BLOCK),
-            v: take(g * v * BLOCK),
+            k: take(a * BLOCK),
+            v: take(v * BLOCK),
             o: take(g * v * BLOCK),
             state: take(g * BLOCK * 2),
-            strip: take(STRIP_FLOATS),
+            bias: take(if self.bias.is_some() { SQUARE } else { 0 }),
             weights: take(MR * ROW + LANES),
         };
         (scratch, floats)
@@ -123,98 +125,117 @@ impl<W: Weigh> ForwardTask<'_, W> {
     /// One block of queries of the sequence that begins at batch row `token`, against all keys before its end.
     #[inline(always)]
     unsafe fn block<V: Simd>(&self, token: usize, blocks: &Blocks) {
-        let (Forward { q, k, v, heads, .. }, (a, v_wide)) = (*self.pass, self.pass.padded());
-        let queries = blocks.range(self.task.i as usize);
-        let part = |of: Mat, positions: &Range<usize>, head: usize, width: usize| Part {
-            of,
-            row: token + positions.start,
-            rows: positions.len(),
-            col: head * width,
-            width,
-        };
-        unsafe {
-            for (slot, head) in self.group() {
-                let to = self.scratch.q.add(slot * a * BLOCK);
-                part(q, &queries, head, heads.a).columns::<V>(queries.len().next_multiple_of(MR), 1.0, to);
-            }
-            for j in 0..=self.task.i as usize {
-                let keys = blocks.range(j);
-                let padded = keys.len().next_multiple_of(NR);
+        let i = self.task.i as usize;
+        for j in 0..=i {
+            let window = Window::new(token, blocks.range(i), blocks.range(j));
+            unsafe {
+                if let Some(tables) = self.pass.bias {
+                    tables.fill::<V>(&window, Term::Both, self.scratch.bias);
+                }
                 for (slot, head) in self.group() {
-                    part(k, &keys, head, heads.a).transposed::<V>(padded, self.scratch.k.add(slot * a * BLOCK));
-                    let to = self.scratch.v.add(slot * v_wide * BLOCK);
-                    part(v, &keys, head, heads.v).columns::<V>(padded, 1.0, to);
-                }
-                for from in (0..queries.len()).step_by(STRIP) {
-                    let query = queries.start + from;
-                    let rows = STRIP.min(queries.len() - from);
-                    let seen = keys.len().min(query + rows - keys.start);
-                    let window = Window {
-                        token,
-                        query,
-                        queries: rows,
-                        key: keys.start,
-                        keys: seen,
-                    };
-                    self.strip::<V>(&window, from);
-                    if j == self.task.i as usize {
-                        self.finish::<V>(&window, from);
+                    self.head::<V>(&window, slot, head);
+                    if j == i {
+                        self.finish::<V>(&window, slot, head);
                     }
                 }
             }
         }
     }
 
-    /// One strip, `from` rows into the block of queries, against one block of keys.
+    /// The queries, keys and values of a head in a window.
     #[inline(always)]
-    unsafe fn strip<V: Simd>(&self, window: &Window, from: usize) {
-        unsafe {
-            if let Some(tables) = self.pass.bias {
-                tables.fill::<V>(window, Term::Both, self.scratch.strip);
-            }
-            for (slot, head) in self.group() {
-                for tile in (0..window.keys).step_by(KEYS) {
-                    for row in (0..window.queries).step_by(MR) {
-                        let (query, key) = (window.query + row, window.key + tile);
-                        let panel = Panel {
-                            token: window.token + query,
-                            head,
-                            query,
-                            rows: MR.min(window.queries - row),
-                            key,
-                            keys: KEYS.min(window.keys - tile).min((query + MR).saturating_sub(key)),
-                            stride: ROW,
-                            bias: match self.pass.bias {
-                                Some(_) => self.scratch.strip.add(row * BLOCK + tile),
-                                None => std::ptr::null(),
-                            },
-                        };
-                        self.panel::<V>(&panel, slot, from + row, tile);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Six queries, `row` rows into their block, against a tile of keys, `tile` rows into theirs.
-    #[inline(always)]
-    unsafe fn panel<V: Simd>(&self, panel: &Panel, slot: usize, row: usize, tile: usize) {
-        let Scratch {
+    fn operands(&self, window: &Window, head: usize) -> [Part<Mat>; 3] {
+        let Forward {
             q,
             k,
             v,
-            o,
-            state,
-            weights,
+            heads: Heads { a, v: width, .. },
             ..
-        } = self.scratch;
-        let (heads, (a, v_wide)) = (self.pass.heads, self.pass.padded());
+        } = *self.pass;
+        let (queries, keys) = (window.token + window.query, window.token + window.key);
+        [
+            Part {
+                of: q,
+                row: queries,
+                rows: window.queries,
+                col: head * a,
+                width: a,
+            },
+            Part {
+                of: k,
+                row: keys,
+                rows: window.keys,
+                col: head * a,
+                width: a,
+            },
+            Part {
+                of: v,
+                row: keys,
+                rows: window.keys,
+                col: head * width,
+                width,
+            },
+        ]
+    }
+
+    #[inline(always)]
+    unsafe fn head<V: Simd>(&self, window: &Window, slot: usize, head: usize) {
+        let [q, k, v] = self.operands(window, head);
+        unsafe {
+            if window.key == 0 {
+                let to = self.scratch.q.add(slot * self.pass.padded().0 * BLOCK);
+                q.columns::<V>(window.queries.next_multiple_of(MR), 1.0, to);
+            }
+            let padded = window.keys.next_multiple_of(NR);
+            k.transposed::<V>(padded, self.scratch.k);
+            v.columns::<V>(padded, 1.0, self.scratch.v);
+            for from in (0..window.queries).step_by(STRIP) {
+                let until = window.queries.min(from + STRIP);
+                for tile in (0..window.visible(until - 1)).step_by(KEYS) {
+                    for row in (from..until).step_by(MR) {
+                        self.panel::<V>(window, slot, head, (row, tile));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Six queries from `row` against the keys from `tile`.
+    #[inline(always)]
+    unsafe fn panel<V: Simd>(&self, window: &Window, slot: usize, head: usize, (row, tile): (usize, usize)) {
+        let (
+            Scratch {
+                q,
+                k,
+                v,
+                o,
+                state,
+                weights,
+                bias,
+            },
+            heads,
+        ) = (self.scratch, self.pass.heads);
+        let (a, v_wide) = self.pass.padded();
+        let (query, key) = (window.query + row, window.key + tile);
+        let panel = Panel {
+            token: window.token + query,
+            head,
+            query,
+            rows: MR.min(window.queries - row),
+            key,
+            keys: KEYS.min(window.keys - tile).min((query + MR).saturating_sub(key)),
+            stride: ROW,
+            bias: match self.pass.bias {
+                Some(_) => bias.wrapping_add(row * BLOCK + tile),
+                None => std::ptr::null(),
+            },
+        };
         unsafe {
             for col in (0..panel.keys).step_by(NR) {
                 let scores = Scores {
                     depth: heads.a,
                     a: q.add(slot * a * BLOCK + row * NR),
-                    b: k.add(slot * a * BLOCK + (tile + col) * heads.a.next_multiple_of(LANES)),
+                    b: k.add((tile + col) * heads.a.next_multiple_of(LANES)),
                     c: weights.add(col),
                     stride: ROW,
                     add: false,
@@ -228,15 +249,15 @@ impl<W: Weigh> ForwardTask<'_, W> {
                 width: heads.v.next_multiple_of(LANES),
                 state: state.cast::<[f32; 2]>().add(slot * BLOCK + row),
             };
-            self.pass.weigh.forward::<V>(panel, weights, &so_far);
+            self.pass.weigh.forward::<V>(&panel, weights, &so_far);
             for col in (0..heads.v).step_by(NR) {
                 let product = Product::<ROW, 1> {
                     depth: panel.keys,
                     a: weights,
-                    b: v.add(slot * v_wide * BLOCK + col * BLOCK + tile * NR),
+                    b: v.add(col * BLOCK + tile * NR),
                     c: so_far.o.add(col),
                     stride: v_wide,
-                    add: panel.key > 0,
+                    add: key > 0,
                     cols: heads.v - col,
                 };
                 product.compute::<V>();
@@ -244,9 +265,9 @@ impl<W: Weigh> ForwardTask<'_, W> {
         }
     }
 
-    /// Writes the results of a strip that has seen its last key.
+    /// Writes the results of a head that has seen its last key.
     #[inline(always)]
-    unsafe fn finish<V: Simd>(&self, window: &Window, from: usize) {
+    unsafe fn finish<V: Simd>(&self, window: &Window, slot: usize, head: usize) {
         let (
             Forward {
                 heads,
@@ -257,20 +278,18 @@ impl<W: Weigh> ForwardTask<'_, W> {
             },
             (_, v_wide),
         ) = (*self.pass, self.pass.padded());
-        for (slot, head) in self.group() {
-            for row in 0..window.queries {
-                let (token, at) = (window.token + window.query + row, slot * BLOCK + from + row);
-                let to = Part {
-                    of: o,
-                    row: token,
-                    rows: 1,
-                    col: head * o_step,
-                    width: heads.v,
-                };
-                unsafe {
-                    let scale = weigh.finish(token, head, *self.scratch.state.cast::<[f32; 2]>().add(at));
-                    to.receive::<V>(self.scratch.o.add(at * v_wide), v_wide, scale, false);
-                }
+        for row in 0..window.queries {
+            let (token, at) = (window.token + window.query + row, slot * BLOCK + row);
+            let to = Part {
+                of: o,
+                row: token,
+                rows: 1,
+                col: head * o_step,
+                width: heads.v,
+            };
+            unsafe {
+                let scale = weigh.finish(token, head, *self.scratch.state.cast::<[f32; 2]>().add(at));
+                to.receive::<V>(self.scratch.o.add(at * v_wide), v_wide, scale, false);
             }
         }
     }

@@ -6,6 +6,7 @@
 //! model's constant N (longest sequence it is built for), i query position, j key position, j <= i.
 
 mod backward;
+mod bias;
 pub mod bucket;
 mod check;
 mod forward;
@@ -15,7 +16,6 @@ pub mod naive;
 mod pack;
 mod plan;
 pub mod softmax_attention;
-mod strip;
 mod table_grads;
 mod tile;
 mod weigh;

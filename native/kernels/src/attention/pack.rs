@@ -10,6 +10,10 @@ use crate::simd::{LANES, Simd};
 /// Floats from one panel of the column form to the next.
 pub const PANEL: usize = BLOCK * NR;
 
+/// How many rows ahead the next ones are fetched: with strides that are powers of two, eight rows fill a set of the
+/// first-level cache.
+const AHEAD: usize = 6;
+
 /// Rows `[row, row + rows)` and columns `[col, col + width)` of a view.
 #[derive(Clone, Copy)]
 pub struct Part<M> {
@@ -21,6 +25,17 @@ pub struct Part<M> {
 }
 
 impl Part<Mat> {
+    /// The same part of another view.
+    pub fn like<M>(self, of: M) -> Part<M> {
+        Part {
+            of,
+            row: self.row,
+            rows: self.rows,
+            col: self.col,
+            width: self.width,
+        }
+    }
+
     #[inline(always)]
     unsafe fn at(&self, row: usize, col: usize) -> *const f32 {
         unsafe { self.of.ptr.add((self.row + row) * self.of.stride + self.col + col) }
@@ -31,14 +46,27 @@ impl Part<Mat> {
     pub unsafe fn columns<V: Simd>(self, padded: usize, scale: f32, to: *mut f32) {
         unsafe {
             let scale = V::splat(scale);
-            for row in 0..padded {
-                for col in (0..self.width.next_multiple_of(NR)).step_by(LANES) {
-                    let to = to.add(col / NR * PANEL + row * NR + col % NR);
-                    if row < self.rows && col < self.width {
-                        V::load_upto(self.at(row, col), self.width - col).mul(scale).store(to);
-                    } else {
-                        V::zero().store(to);
-                    }
+            for row in 0..self.rows {
+                for col in (0..self.width).step_by(NR) {
+                    let (from, left) = (self.at(row, col), self.width - col);
+                    V::prefetch(from.wrapping_add(AHEAD * self.of.stride));
+                    let (low, high) = match left >= NR {
+                        true => (V::load(from), V::load(from.add(LANES))),
+                        false => (
+                            V::load_upto(from, left),
+                            V::load_part(from.wrapping_add(LANES), left.saturating_sub(LANES)),
+                        ),
+                    };
+                    let to = to.add(col * BLOCK + row * NR);
+                    low.mul(scale).store(to);
+                    high.mul(scale).store(to.add(LANES));
+                }
+            }
+            for col in (0..self.width).step_by(NR) {
+                for row in self.rows..padded {
+                    let to = to.add(col * BLOCK + row * NR);
+                    V::zero().store(to);
+                    V::zero().store(to.add(LANES));
                 }
             }
         }
@@ -53,8 +81,15 @@ impl Part<Mat> {
             for row in (0..padded).step_by(LANES) {
                 for col in (0..self.width).step_by(LANES) {
                     let mut rows = [V::zero(); LANES];
-                    for (r, lanes) in rows.iter_mut().enumerate().take(self.rows.saturating_sub(row)) {
-                        *lanes = V::load_upto(self.at(row + r, col), self.width - col);
+                    if row + LANES <= self.rows && col + LANES <= self.width {
+                        for (r, lanes) in rows.iter_mut().enumerate() {
+                            *lanes = V::load(self.at(row + r, col));
+                            V::prefetch(self.at(row + r, col).wrapping_add(LANES * self.of.stride));
+                        }
+                    } else {
+                        for (r, lanes) in rows.iter_mut().enumerate().take(self.rows.saturating_sub(row)) {
+                            *lanes = V::load_upto(self.at(row + r, col), self.width - col);
+                        }
                     }
                     let to = to.add(row / NR * deep * NR + col * NR + row % NR);
                     for (c, column) in V::transpose(rows).into_iter().enumerate() {
@@ -67,6 +102,13 @@ impl Part<Mat> {
 }
 
 impl Part<MatMut> {
+    #[inline(always)]
+    pub unsafe fn zero(self) {
+        for row in self.row..self.row + self.rows {
+            unsafe { self.of.row(row)[self.col..self.col + self.width].fill(0.0) };
+        }
+    }
+
     /// Writes (or adds) `scale` times the rows at `from`, `stride` floats apart.
     #[inline(always)]
     pub unsafe fn receive<V: Simd>(self, from: *const f32, stride: usize, scale: f32, add: bool) {
@@ -76,6 +118,7 @@ impl Part<MatMut> {
                 let to = self.of.ptr.add((self.row + row) * self.of.stride + self.col);
                 for col in (0..self.width).step_by(LANES) {
                     let (to, left) = (to.add(col), self.width - col);
+                    V::prefetch(to.wrapping_add(AHEAD * self.of.stride));
                     let x = V::load(from.add(row * stride + col)).mul(scale);
                     let x = if add { V::load_upto(to, left).add(x) } else { x };
                     x.store_upto(to, left);

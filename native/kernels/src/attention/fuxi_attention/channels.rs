@@ -1,10 +1,10 @@
 //! The position and time channels of FuXi attention: O_c = A_c V for weights A_c that are a term of the relative bias,
-//! shared by all heads. A strip of A_c is filled once and multiplied with every head's values; backward sums dO_c V^T
+//! shared by all heads. A block of A_c is filled once and multiplied with every head's values; backward sums dO_c V^T
 //! over the heads of a group before it goes into the gradient of the table.
 
+use crate::attention::bias::{SQUARE, Tables, Term, Window};
 use crate::attention::pack::Part;
 use crate::attention::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
-use crate::attention::strip::{STRIP, STRIP_FLOATS, Tables, Term, Window};
 use crate::attention::table_grads::{Partial, TableGrads};
 use crate::attention::tile::{MR, NR, Product, Scores};
 use crate::ctx::Ctx;
@@ -26,14 +26,17 @@ pub struct Channels<'a> {
     pub tables: &'a Tables<'a>,
 }
 
-/// Scratch of one worker. `o` holds dO packed in backward, results in forward; `v` is transposed in backward.
+/// Queries that add to dV together, while their weights are in the first-level cache.
+const STRIP: usize = 96;
+
+/// Scratch of one worker.
 #[derive(Clone, Copy)]
 struct Scratch {
-    v: *mut f32,     // [group][v/16][BLOCK][16]
-    o: *mut f32,     // [group][BLOCK][v] or [group][v/16][BLOCK][16]
-    dv: *mut f32,    // [group][BLOCK][v]
-    strip: *mut f32, // [STRIP][BLOCK]
-    total: *mut f32, // [STRIP][BLOCK]
+    v: *mut f32,       // of one head: [v/16][BLOCK][16], in backward transposed
+    o: *mut f32,       // forward: results [group][BLOCK][v]; backward: packed dO of one head
+    dv: *mut f32,      // of one head: [BLOCK][v]
+    weights: *mut f32, // [BLOCK][BLOCK]
+    total: *mut f32,   // [BLOCK][BLOCK]
 }
 
 impl Channels<'_> {
@@ -51,25 +54,55 @@ impl Channels<'_> {
             at
         };
         let scratch = Scratch {
-            v: take(self.heads.group * self.block()),
+            v: take(self.block()),
             o: take(self.heads.group * self.block()),
-            dv: take(self.heads.group * self.block()),
-            strip: take(STRIP_FLOATS),
-            total: take(STRIP_FLOATS),
+            dv: take(self.block()),
+            weights: take(SQUARE),
+            total: take(SQUARE),
         };
         (scratch, floats)
     }
 
-    /// Fills a strip with one channel's weights: zero where a key is not visible, and below the last query.
+    fn has(&self, term: Term) -> bool {
+        term != Term::Time || self.tables.has_time()
+    }
+
+    /// Fills a square with one channel's weights: zero where a key is not visible, and below the last query.
     #[inline(always)]
-    unsafe fn weights<V: Simd>(&self, window: &Window, term: Term, strip: *mut f32) {
+    unsafe fn weights<V: Simd>(&self, window: &Window, term: Term, square: *mut f32) {
         unsafe {
-            self.tables.fill::<V>(window, term, strip);
+            self.tables.fill::<V>(window, term, square);
             for row in 0..window.queries.next_multiple_of(MR) {
                 let visible = if row < window.queries { window.visible(row) } else { 0 };
                 let end = window.visible(row / MR * MR + MR - 1);
-                std::slice::from_raw_parts_mut(strip.add(row * BLOCK), end)[visible..].fill(0.0);
+                std::slice::from_raw_parts_mut(square.add(row * BLOCK), end)[visible..].fill(0.0);
             }
+        }
+    }
+
+    /// The values of a head in a window.
+    #[inline(always)]
+    fn values(&self, window: &Window, head: usize) -> Part<Mat> {
+        let (row, width) = (window.token + window.key, self.heads.v);
+        Part {
+            of: self.v,
+            row,
+            rows: window.keys,
+            col: head * width,
+            width,
+        }
+    }
+
+    /// A head's queries in one channel of `o` or `d_o`.
+    #[inline(always)]
+    fn results<M>(&self, of: M, window: &Window, head: usize, channel: usize) -> Part<M> {
+        let (row, width) = (window.token + window.query, self.heads.v);
+        Part {
+            of,
+            row,
+            rows: window.queries,
+            col: (head * CHANNELS + channel) * width,
+            width,
         }
     }
 
@@ -132,19 +165,6 @@ impl Channels<'_> {
     }
 }
 
-/// The part of a strip of queries that begins `from` tokens into a block.
-fn window(token: usize, queries: &Range<usize>, from: usize, keys: &Range<usize>) -> Window {
-    let (query, rows) = (queries.start + from, STRIP.min(queries.len() - from));
-    let seen = keys.len().min(query + rows - keys.start);
-    Window {
-        token,
-        query,
-        queries: rows,
-        key: keys.start,
-        keys: seen,
-    }
-}
-
 struct ForwardTask<'a> {
     x: &'a Channels<'a>,
     o: MatMut,
@@ -158,7 +178,13 @@ impl Kernel for ForwardTask<'_> {
         for (token, blocks) in self.x.sequences(&self.task) {
             if blocks.count > 0 {
                 for (channel, term) in TERMS {
-                    unsafe { self.block::<V>(token, &blocks, channel, term) };
+                    unsafe {
+                        if self.x.has(term) {
+                            self.block::<V>(token, &blocks, channel, term)
+                        } else {
+                            self.absent(token, &blocks, channel)
+                        }
+                    }
                 }
             }
         }
@@ -166,77 +192,51 @@ impl Kernel for ForwardTask<'_> {
 }
 
 impl ForwardTask<'_> {
+    /// A channel without a table.
+    #[inline(always)]
+    unsafe fn absent(&self, token: usize, blocks: &Blocks, channel: usize) {
+        let window = Window::new(token, blocks.range(self.task.i as usize), 0..0);
+        for head in self.x.heads.of(self.task.group as usize) {
+            unsafe { self.x.results(self.o, &window, head, channel).zero() };
+        }
+    }
+
     /// One channel of one block of queries.
     #[inline(always)]
     unsafe fn block<V: Simd>(&self, token: usize, blocks: &Blocks, channel: usize, term: Term) {
-        let (Channels { v, heads, tables, .. }, i) = (*self.x, self.task.i as usize);
-        let queries = blocks.range(i);
-        let group = heads.of(self.task.group as usize);
-        if term == Term::Time && !tables.has_time() {
-            for row in queries.map(|position| token + position) {
-                for head in group.clone() {
-                    unsafe { self.o.row(row)[(head * CHANNELS + channel) * heads.v..][..heads.v].fill(0.0) };
-                }
-            }
-            return;
-        }
+        let (x, i, s) = (self.x, self.task.i as usize, &self.scratch);
+        let wide = x.heads.v.next_multiple_of(NR);
         for j in 0..=i {
-            let keys = blocks.range(j);
+            let window = Window::new(token, blocks.range(i), blocks.range(j));
             unsafe {
-                for (slot, head) in group.clone().enumerate() {
-                    let part = Part {
-                        of: v,
-                        row: token + keys.start,
-                        rows: keys.len(),
-                        col: head * heads.v,
-                        width: heads.v,
-                    };
-                    part.columns::<V>(
-                        keys.len().next_multiple_of(NR),
-                        1.0,
-                        self.scratch.v.add(slot * self.x.block()),
-                    );
-                }
-                for from in (0..queries.len()).step_by(STRIP) {
-                    let window = window(token, &queries, from, &keys);
-                    self.x.weights::<V>(&window, term, self.scratch.strip);
-                    for (slot, head) in group.clone().enumerate() {
-                        self.strip::<V>(&window, slot, from);
-                        if j == i {
-                            let to = Part {
-                                of: self.o,
-                                row: token + window.query,
-                                rows: window.queries,
-                                col: (head * CHANNELS + channel) * heads.v,
-                                width: heads.v,
-                            };
-                            let wide = heads.v.next_multiple_of(NR);
-                            to.receive::<V>(
-                                self.scratch.o.add(slot * self.x.block() + from * wide),
-                                wide,
-                                1.0,
-                                false,
-                            );
-                        }
+                x.weights::<V>(&window, term, s.weights);
+                for (slot, head) in x.heads.of(self.task.group as usize).enumerate() {
+                    let sums = s.o.add(slot * x.block());
+                    x.values(&window, head)
+                        .columns::<V>(window.keys.next_multiple_of(NR), 1.0, s.v);
+                    self.head::<V>(&window, sums);
+                    if j == i {
+                        x.results(self.o, &window, head, channel)
+                            .receive::<V>(sums, wide, 1.0, false);
                     }
                 }
             }
         }
     }
 
-    /// Results of one head: the strip's weights times the block's values.
+    /// Results of one head: the block's weights times its values.
     #[inline(always)]
-    unsafe fn strip<V: Simd>(&self, window: &Window, slot: usize, from: usize) {
-        let (width, block) = (self.x.heads.v, slot * self.x.block());
+    unsafe fn head<V: Simd>(&self, window: &Window, sums: *mut f32) {
+        let width = self.x.heads.v;
         let wide = width.next_multiple_of(NR);
         for col in (0..width).step_by(NR) {
             for row in (0..window.queries).step_by(MR) {
                 unsafe {
                     let product = Product::<BLOCK, 1> {
                         depth: window.visible(row + MR - 1),
-                        a: self.scratch.strip.add(row * BLOCK),
-                        b: self.scratch.v.add(block + col * BLOCK),
-                        c: self.scratch.o.add(block + (from + row) * wide + col),
+                        a: self.scratch.weights.add(row * BLOCK),
+                        b: self.scratch.v.add(col * BLOCK),
+                        c: sums.add(row * wide + col),
                         stride: wide,
                         add: window.key > 0,
                         cols: width - col,
@@ -262,7 +262,7 @@ impl Kernel for BackwardTask<'_> {
     unsafe fn run<V: Simd>(self) {
         for (token, blocks) in self.x.sequences(&self.task) {
             if blocks.count > 0 {
-                for (channel, term) in TERMS {
+                for (channel, term) in TERMS.into_iter().filter(|(_, term)| self.x.has(*term)) {
                     unsafe { self.pair::<V>(token, &blocks, channel, term) };
                 }
             }
@@ -274,79 +274,53 @@ impl BackwardTask<'_> {
     /// One channel of one block of queries against one block of keys.
     #[inline(always)]
     unsafe fn pair<V: Simd>(&self, token: usize, blocks: &Blocks, channel: usize, term: Term) {
-        let Channels { v, heads, tables, .. } = *self.x;
-        let (queries, keys) = (blocks.range(self.task.i as usize), blocks.range(self.task.j as usize));
-        let group = heads.of(self.task.group as usize);
-        if term == Term::Time && !tables.has_time() {
-            return;
-        }
-        let (width, wide) = (heads.v, heads.v.next_multiple_of(NR));
+        let (x, s) = (self.x, &self.scratch);
+        let window = Window::new(
+            token,
+            blocks.range(self.task.i as usize),
+            blocks.range(self.task.j as usize),
+        );
+        let group = x.heads.of(self.task.group as usize);
         unsafe {
-            for (slot, head) in group.clone().enumerate() {
-                let at = slot * self.x.block();
-                let (row, rows) = (token + queries.start, queries.len());
-                let d_o = Part {
-                    of: self.d_o,
-                    row,
-                    rows,
-                    col: (head * CHANNELS + channel) * width,
-                    width,
-                };
-                d_o.columns::<V>(rows.next_multiple_of(MR), 1.0, self.scratch.o.add(at));
-                let v = Part {
-                    of: v,
-                    row: token + keys.start,
-                    rows: keys.len(),
-                    col: head * width,
-                    width,
-                };
-                v.transposed::<V>(keys.len().next_multiple_of(NR), self.scratch.v.add(at));
-            }
-            for from in (0..queries.len()).step_by(STRIP) {
-                let window = window(token, &queries, from, &keys);
-                self.x.weights::<V>(&window, term, self.scratch.strip);
-                for slot in 0..group.len() {
-                    self.values::<V>(&window, slot, from);
+            x.weights::<V>(&window, term, s.weights);
+            for head in group.clone() {
+                let d_o = x.results(self.d_o, &window, head, channel);
+                d_o.columns::<V>(window.queries.next_multiple_of(MR), 1.0, s.o);
+                for from in (0..window.queries).step_by(STRIP) {
+                    self.values::<V>(&window, from..window.queries.min(from + STRIP));
                 }
-                if let Some(partial) = &self.partial {
-                    for slot in 0..group.len() {
-                        self.total::<V>(&window, slot, from);
-                    }
-                    let origin = keys.start as isize - queries.start as isize;
-                    tables.scatter::<V>(&window, term, self.scratch.total, partial, origin);
+                let v = x.values(&window, head);
+                v.like(self.dv)
+                    .receive::<V>(s.dv, x.heads.v.next_multiple_of(NR), 1.0, true);
+                if self.partial.is_some() {
+                    v.transposed::<V>(window.keys.next_multiple_of(NR), s.v);
+                    self.total::<V>(&window, head == group.start);
                 }
             }
-            for (slot, head) in group.enumerate() {
-                let to = Part {
-                    of: self.dv,
-                    row: token + keys.start,
-                    rows: keys.len(),
-                    col: head * width,
-                    width,
-                };
-                to.receive::<V>(self.scratch.dv.add(slot * self.x.block()), wide, 1.0, true);
+            if let Some(partial) = &self.partial {
+                x.tables.scatter::<V>(&window, term, s.total, partial);
             }
         }
     }
 
-    /// dV += A^T dO: six keys at a time, over the queries of the strip that see them.
+    /// dV += A^T dO: six keys at a time, over the queries of a strip that see them.
     #[inline(always)]
-    unsafe fn values<V: Simd>(&self, window: &Window, slot: usize, from: usize) {
-        let (width, block) = (self.x.heads.v, slot * self.x.block());
-        let wide = width.next_multiple_of(NR);
-        for key in (0..window.keys).step_by(MR) {
+    unsafe fn values<V: Simd>(&self, window: &Window, strip: Range<usize>) {
+        let width = self.x.heads.v;
+        let (wide, query) = (width.next_multiple_of(NR), window.query + strip.start);
+        for key in (0..window.visible(strip.end - 1)).step_by(MR) {
             let position = window.key + key;
-            let first = position.saturating_sub(window.query) / MR * MR;
+            let first = strip.start + position.saturating_sub(query) / MR * MR;
             for col in (0..width).step_by(NR) {
                 unsafe {
                     let product = Product::<1, BLOCK> {
-                        depth: window.queries.next_multiple_of(MR) - first,
-                        a: self.scratch.strip.add(first * BLOCK + key),
-                        b: self.scratch.o.add(block + col * BLOCK + (from + first) * NR),
-                        c: self.scratch.dv.add(block + key * wide + col),
+                        depth: strip.end.next_multiple_of(MR) - first,
+                        a: self.scratch.weights.add(first * BLOCK + key),
+                        b: self.scratch.o.add(col * BLOCK + first * NR),
+                        c: self.scratch.dv.add(key * wide + col),
                         stride: wide,
                         // An earlier strip of this block has seen these keys.
-                        add: from > 0 && position < window.query,
+                        add: strip.start > 0 && position < query,
                         cols: width - col,
                     };
                     product.compute::<V>();
@@ -355,21 +329,21 @@ impl BackwardTask<'_> {
         }
     }
 
-    /// total (+)= dO V^T, summed over the heads of the group.
+    /// total (+)= dO V^T of one head; `fresh` if it is the first of its group.
     #[inline(always)]
-    unsafe fn total<V: Simd>(&self, window: &Window, slot: usize, from: usize) {
-        let (width, block) = (self.x.heads.v, slot * self.x.block());
+    unsafe fn total<V: Simd>(&self, window: &Window, fresh: bool) {
+        let width = self.x.heads.v;
         for row in (0..window.queries).step_by(MR) {
             let keys = window.visible(row + MR - 1);
             for col in (0..keys).step_by(NR) {
                 unsafe {
                     let scores = Scores {
                         depth: width,
-                        a: self.scratch.o.add(block + (from + row) * NR),
-                        b: self.scratch.v.add(block + col * width.next_multiple_of(LANES)),
+                        a: self.scratch.o.add(row * NR),
+                        b: self.scratch.v.add(col * width.next_multiple_of(LANES)),
                         c: self.scratch.total.add(row * BLOCK + col),
                         stride: BLOCK,
-                        add: slot > 0,
+                        add: !fresh,
                         cols: keys - col,
                     };
                     scores.compute::<V>();

@@ -4,8 +4,8 @@
 
 mod channels;
 
+use super::bias::Tables;
 use super::plan::Heads;
-use super::strip::Tables;
 use super::table_grads::TableGrads;
 use super::weigh::Silu;
 use super::{Inputs, backward, check, forward};

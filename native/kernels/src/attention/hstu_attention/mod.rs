@@ -1,7 +1,7 @@
 //! HSTU attention: o_i = sum over j <= i of SiLU(q_i . k_j + b_ij) / n * v_j, per head. S is recomputed in backward.
 
+use super::bias::Tables;
 use super::plan::Heads;
-use super::strip::Tables;
 use super::table_grads::TableGrads;
 use super::weigh::Silu;
 use super::{Inputs, backward, check, forward};

@@ -1,5 +1,5 @@
-//! The relative bias of a strip of queries against a block of keys, computed once for all heads of a group, and the
-//! reverse: summing a strip of score gradients into the gradients of the bias tables.
+//! The relative bias of a block of queries against a block of keys, computed once for all heads of a group, and the
+//! reverse: summing a block of score gradients into the gradients of the bias tables.
 //!
 //! Along a row the position term is contiguous in its table, and the time term is constant over runs of keys: times
 //! usually ascend, so a run's end is found by comparing times with one limit instead of taking a bucket for every pair.
@@ -11,20 +11,19 @@ use super::table_grads::Partial;
 use crate::arena::Lease;
 use crate::ctx::Ctx;
 use crate::simd::{LANES, Simd};
+use std::ops::Range;
 
-/// Queries of a strip.
-pub const STRIP: usize = 96;
-/// Floats of a strip; rows are [`BLOCK`] apart, and whole vectors may be written past a row's end.
-pub const STRIP_FLOATS: usize = STRIP * BLOCK + LANES;
+/// Floats of a block of biases; rows are [`BLOCK`] apart, and whole vectors may be written past a row's end.
+pub const SQUARE: usize = BLOCK * BLOCK + LANES;
 
-/// A bias made ready for strips: the past half of `pos_w`, with slack behind it for whole vectors.
+/// A bias made ready: the past half of `pos_w`, with slack behind it for whole vectors.
 pub struct Tables<'a> {
     past: Lease<'a, f32>,
     bias: Bias<'a>,
     n: usize,
 }
 
-/// Which queries and keys of one sequence: `queries` (at most [`STRIP`]) from position `query`, `keys` from `key`.
+/// Which queries and keys of one sequence: `queries` from position `query`, `keys` from `key`, at most [`BLOCK`] each.
 #[derive(Clone, Copy)]
 pub struct Window {
     /// Batch row of the sequence's first token.
@@ -36,6 +35,17 @@ pub struct Window {
 }
 
 impl Window {
+    pub fn new(token: usize, queries: Range<usize>, keys: Range<usize>) -> Window {
+        let seen = keys.len().min(queries.end - keys.start);
+        Window {
+            token,
+            query: queries.start,
+            queries: queries.len(),
+            key: keys.start,
+            keys: seen,
+        }
+    }
+
     /// Keys of the window that the query `row` sees.
     #[inline(always)]
     pub fn visible(&self, row: usize) -> usize {
@@ -43,7 +53,7 @@ impl Window {
     }
 }
 
-/// The terms of the bias wanted in a strip.
+/// The terms of the bias wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Term {
     Both,
@@ -59,12 +69,12 @@ impl<'a> Tables<'a> {
         Tables { past, bias, n }
     }
 
-    /// Fills a strip with the bias of a window. Keys a query does not see hold anything.
+    /// Fills a square with the bias of a window. Keys a query does not see hold anything.
     #[inline(always)]
-    pub unsafe fn fill<V: Simd>(&self, window: &Window, term: Term, strip: *mut f32) {
+    pub unsafe fn fill<V: Simd>(&self, window: &Window, term: Term, square: *mut f32) {
         unsafe {
             for row in 0..window.queries {
-                let to = strip.add(row * BLOCK);
+                let to = square.add(row * BLOCK);
                 if term == Term::Position || self.bias.time.is_none() {
                     let past = self.past(window, row);
                     for at in (0..window.visible(row)).step_by(LANES) {
@@ -139,23 +149,14 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Adds a strip of score gradients to the partial sums of a task. `origin` is the distance (key - query) of the
-    /// first tokens of the task's blocks.
+    /// Adds a square of score gradients to the partial sums of a task.
     #[inline(always)]
-    pub unsafe fn scatter<V: Simd>(
-        &self,
-        window: &Window,
-        term: Term,
-        strip: *const f32,
-        partial: &Partial,
-        origin: isize,
-    ) {
+    pub unsafe fn scatter<V: Simd>(&self, window: &Window, term: Term, square: *const f32, partial: &Partial) {
         unsafe {
             for row in 0..window.queries {
-                let (ds, visible) = (strip.add(row * BLOCK), window.visible(row));
+                let (ds, visible) = (square.add(row * BLOCK), window.visible(row));
                 if term != Term::Time {
-                    let distance = window.key as isize - (window.query + row) as isize;
-                    let to = partial.position.offset(distance - origin + BLOCK as isize - 1);
+                    let to = partial.position.add(BLOCK - 1 - row);
                     for at in (0..visible).step_by(LANES) {
                         let to = to.add(at);
                         V::load(to).add(V::load_upto(ds.add(at), visible - at)).store(to);
@@ -203,6 +204,13 @@ impl Iterator for Runs<'_> {
         if gap >= 0 {
             // Later keys stay in the bucket while their time lies in start..=limit.
             let limit = self.now - self.buckets.least(bucket);
+            while let Some(next) = times.get(until..until + LANES)
+                && next
+                    .iter()
+                    .fold(true, |all, time| all & (start <= *time) & (*time <= limit))
+            {
+                until += LANES;
+            }
             while until < times.len() && (start..=limit).contains(&times[until]) {
                 until += 1;
             }
