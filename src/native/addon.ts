@@ -22,22 +22,21 @@ export interface Stats {
   commands: number[];
 }
 
-export interface Runtime {
-  close(): void;
-  alloc(dtype: number, rows: number, cols: number): number | Refusal;
-  view(handle: number, from: number, cols: number): number | Refusal;
-  free(handle: number): Refusal | null;
-  upload(stream: number, handle: number, data: ArrayBufferView, finite: boolean): Refusal | null;
-  read(stream: number, handle: number): Promise<ArrayBuffer | Refusal>;
-  submit(stream: number, op: number, values: Float64Array, count: number): Refusal | null;
-  record(stream: number): number | Refusal;
-  wait(stream: number, event: number): Refusal | null;
-  sync(stream: number): Promise<Refusal | undefined>;
-  stats(): Stats | Refusal;
-}
-
+/** A device is a number, as is a tensor. */
 export interface Addon {
-  Runtime: { open(threads: number, portable: boolean): Runtime };
+  /** `values` is where `submit` finds its arguments; it must not be detached. */
+  open(threads: number, portable: boolean, values: Float64Array): number | Refusal;
+  close(device: number): void;
+  alloc(device: number, dtype: number, rows: number, cols: number): number | Refusal;
+  view(device: number, handle: number, from: number, cols: number): number | Refusal;
+  free(device: number, handle: number): Refusal | null;
+  upload(device: number, stream: number, handle: number, data: ArrayBufferView, finite: boolean): Refusal | null;
+  read(device: number, stream: number, handle: number): Promise<ArrayBuffer | Refusal>;
+  submit(device: number, stream: number, op: number, count: number): Refusal | null;
+  record(device: number, stream: number): number | Refusal;
+  wait(device: number, stream: number, event: number): Refusal | null;
+  sync(device: number, stream: number): Promise<Refusal | undefined>;
+  stats(device: number): Stats | Refusal;
   opNames(): string[];
   mapFile(path: string): ArrayBuffer | Refusal;
 }

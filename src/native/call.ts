@@ -3,7 +3,7 @@
 
 import type { Tensor } from '../tensor/tensor.js';
 import { TurboError } from '../tensor/turbo-error.js';
-import type { Runtime } from './addon.js';
+import type { Addon } from './addon.js';
 
 /** In the order of the addon's numbers. */
 export const STREAMS = ['compute', 'sparse', 'comm'] as const;
@@ -45,18 +45,23 @@ export interface AdamHyper {
   readonly step: number;
 }
 
-const ROOM = 256;
+/** Room for any op's arguments. */
+export const MOST_ARGUMENTS = 256;
 
 export class Call {
-  readonly #runtime: Runtime;
+  readonly #addon: Addon;
+  readonly #device: number;
+  readonly #values: Float64Array;
   readonly #ops: ReadonlyMap<string, number>;
-  readonly #values = new Float64Array(ROOM);
   #count = 0;
   #op = 0;
 
-  constructor(runtime: Runtime, opNames: readonly string[]) {
-    this.#runtime = runtime;
-    this.#ops = new Map(opNames.map((name, index) => [name, index]));
+  /** `values` is the buffer that the device was opened with. */
+  constructor(addon: Addon, device: number, values: Float64Array) {
+    this.#addon = addon;
+    this.#device = device;
+    this.#values = values;
+    this.#ops = new Map(addon.opNames().map((name, index) => [name, index]));
   }
 
   /** Starts a call. The instance is shared: finish with `submit` before the next one starts. */
@@ -114,7 +119,7 @@ export class Call {
 
   /** Enqueues and returns at once. What is wrong with handles and dtypes throws here; the rest at the next sync. */
   submit(stream: StreamName = 'compute'): void {
-    const refusal = this.#runtime.submit(STREAM_INDEX[stream], this.#op, this.#values, this.#count);
+    const refusal = this.#addon.submit(this.#device, STREAM_INDEX[stream], this.#op, this.#count);
     if (refusal !== null) throw new TurboError(refusal);
   }
 }

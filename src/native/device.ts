@@ -5,8 +5,8 @@ import { availableParallelism } from 'node:os';
 import { DTYPES, type Dtype, dtypeOf, type ElementArrays, elements, type UploadArray } from '../tensor/dtype.js';
 import { type Shape, Tensor, type TensorHome } from '../tensor/tensor.js';
 import { type Refusal, TurboError } from '../tensor/turbo-error.js';
-import { loadAddon, type Runtime, type Stats } from './addon.js';
-import { Call, STREAMS, type StreamName, streamIndex } from './call.js';
+import { type Addon, loadAddon, type Stats } from './addon.js';
+import { Call, MOST_ARGUMENTS, STREAMS, type StreamName, streamIndex } from './call.js';
 
 export interface DeviceOptions {
   /** Threads in all; by default one for each core the process may use. */
@@ -27,12 +27,15 @@ export interface StreamEvent {
 }
 
 export class Device implements TensorHome {
-  readonly #runtime: Runtime;
+  readonly #addon: Addon;
+  readonly #id: number;
   readonly #call: Call;
 
-  private constructor(runtime: Runtime, opNames: readonly string[]) {
-    this.#runtime = runtime;
-    this.#call = new Call(runtime, opNames);
+  private constructor(addon: Addon, threads: number, portable: boolean) {
+    const values = new Float64Array(MOST_ARGUMENTS);
+    this.#addon = addon;
+    this.#id = accept(addon.open(threads, portable, values));
+    this.#call = new Call(addon, this.#id, values);
   }
 
   static open(options: DeviceOptions = {}): Device {
@@ -46,15 +49,19 @@ export class Device implements TensorHome {
         got: String(threads),
       });
     }
-    const addon = loadAddon();
-    return new Device(addon.Runtime.open(threads, options.portable ?? false), addon.opNames());
+    return new Device(loadAddon(), threads, options.portable ?? false);
   }
 
   /** A new tensor; its contents are unspecified. */
   tensor(shape: Shape): Tensor<'f32'>;
   tensor<D extends Dtype>(shape: Shape, dtype: D): Tensor<D>;
   tensor(shape: Shape, dtype: Dtype = 'f32'): Tensor {
-    return new Tensor(this, accept(this.#runtime.alloc(DTYPES.indexOf(dtype), shape[0], shape[1])), dtype, shape);
+    return new Tensor(
+      this,
+      accept(this.#addon.alloc(this.#id, DTYPES.indexOf(dtype), shape[0], shape[1])),
+      dtype,
+      shape,
+    );
   }
 
   /** A tensor with these contents, one row unless a shape is given. The data is copied before this returns. */
@@ -76,18 +83,18 @@ export class Device implements TensorHome {
   /** Overwrites a tensor, in stream order. The data is copied before this returns. */
   upload(tensor: Tensor, data: UploadArray, options: UploadOptions = {}): void {
     const stream = streamIndex(options.stream ?? 'compute');
-    check(this.#runtime.upload(stream, tensor.handle, data, !(options.allowNonFinite ?? false)));
+    check(this.#addon.upload(this.#id, stream, tensor.handle, data, !(options.allowNonFinite ?? false)));
   }
 
   /** The tensor's contents as they are when the stream gets there. */
   async read<D extends Dtype>(tensor: Tensor<D>, stream: StreamName = 'compute'): Promise<ElementArrays[D]> {
-    return elements(tensor.dtype, accept(await this.#runtime.read(streamIndex(stream), tensor.handle)));
+    return elements(tensor.dtype, accept(await this.#addon.read(this.#id, streamIndex(stream), tensor.handle)));
   }
 
   /** Waits until all that was enqueued is done; throws what failed, after which the streams work again. */
   async sync(...streams: StreamName[]): Promise<void> {
     const names = streams.length > 0 ? streams : STREAMS;
-    const outcomes = await Promise.all(names.map(stream => this.#runtime.sync(streamIndex(stream))));
+    const outcomes = await Promise.all(names.map(stream => this.#addon.sync(this.#id, streamIndex(stream))));
     for (const refusal of outcomes) check(refusal ?? null);
   }
 
@@ -98,21 +105,21 @@ export class Device implements TensorHome {
 
   /** The point that a stream's enqueued commands have reached. */
   record(stream: StreamName): StreamEvent {
-    return { mark: accept(this.#runtime.record(streamIndex(stream))) };
+    return { mark: accept(this.#addon.record(this.#id, streamIndex(stream))) };
   }
 
   /** Makes a stream wait for an event of another one. A stream that waits for a failed one fails too. */
   wait(stream: StreamName, event: StreamEvent): void {
-    check(this.#runtime.wait(streamIndex(stream), event.mark));
+    check(this.#addon.wait(this.#id, streamIndex(stream), event.mark));
   }
 
   stats(): Stats {
-    return accept(this.#runtime.stats());
+    return accept(this.#addon.stats(this.#id));
   }
 
   /** Finishes what was enqueued and gives all memory back. Later calls are refused. */
   dispose(): void {
-    this.#runtime.close();
+    this.#addon.close(this.#id);
   }
 
   [Symbol.dispose](): void {
@@ -120,12 +127,12 @@ export class Device implements TensorHome {
   }
 
   view(handle: number, from: number, cols: number): number {
-    return accept(this.#runtime.view(handle, from, cols));
+    return accept(this.#addon.view(this.#id, handle, from, cols));
   }
 
   /** Through `Tensor.dispose`. A device that was closed has freed everything already. */
   free(handle: number): void {
-    const refusal = this.#runtime.free(handle);
+    const refusal = this.#addon.free(this.#id, handle);
     if (refusal !== null && refusal.kind !== 'closed') throw new TurboError(refusal);
   }
 }

@@ -1,6 +1,8 @@
 //! Reads an op's arguments: numbers and tensor handles in the order that the op's decoder asks for them. What is wrong
 //! with a handle, a dtype or a layout is found here, at the enqueue; what is wrong with shapes and data, by the kernel.
 
+use crate::command::Command;
+use crate::queue::Site;
 use crate::refusal::{Outcome, refusal};
 use crate::tensors::{Dtype, Tensors, View};
 use turbogr_kernels::mat::{Grad, Mat, MatMut};
@@ -13,16 +15,30 @@ pub struct Args<'a> {
     tensors: &'a Tensors,
     /// Storages that the command will use.
     touched: &'a mut Vec<u32>,
+    command: &'a mut Command,
+}
+
+/// Where decoding leaves its results.
+pub struct Decoded<'a> {
+    pub touched: &'a mut Vec<u32>,
+    pub command: &'a mut Command,
 }
 
 impl<'a> Args<'a> {
-    pub fn new(op: &'static str, values: &'a [f64], tensors: &'a Tensors, touched: &'a mut Vec<u32>) -> Args<'a> {
+    pub fn new(op: &'static str, values: &'a [f64], tensors: &'a Tensors, into: Decoded<'a>) -> Args<'a> {
         Args {
             op,
             values: values.iter(),
             tensors,
-            touched,
+            touched: into.touched,
+            command: into.command,
         }
+    }
+
+    /// What the stream is to run with the arguments. Skipped when the stream has failed before.
+    pub fn work<F: FnOnce(&Site) -> Outcome + Send + 'static>(&mut self, work: F) -> Outcome {
+        self.command.work(self.op, work);
+        Ok(())
     }
 
     /// Every argument must have been asked for.

@@ -95,15 +95,15 @@ impl Queue {
         self.pushed.load(Ordering::Relaxed)
     }
 
-    /// Enqueues and returns the command's number. One thread pushes.
-    pub fn push(&self, command: Command) -> u64 {
+    /// Takes the work out of `command`, enqueues it and returns its number. One thread pushes.
+    pub fn push(&self, command: &mut Command) -> u64 {
         let number = self.pushed() + 1;
         if number > CAPACITY {
             self.wait(number - CAPACITY);
         }
         let slot = &self.ring[(number % CAPACITY) as usize];
         // SAFETY: see `impl Sync`.
-        unsafe { (*slot.get()).write(command) };
+        unsafe { command.move_to(slot.get().cast()) };
         self.pushed.store(number, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) {
             let _held = self.held();
@@ -163,11 +163,12 @@ impl Queue {
                 return;
             }
             // SAFETY: published by `push` and not yet done, so the slot holds this command and is ours alone.
-            let command = unsafe { (*self.ring[(number % CAPACITY) as usize].get()).assume_init_ref() };
-            if command.always || self.fault().is_none() {
+            let command: *const Command = self.ring[(number % CAPACITY) as usize].get().cast();
+            let (name, always) = unsafe { ((*command).name, (*command).always) };
+            if always || self.fault().is_none() {
                 // SAFETY: each number is run once.
-                let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { command.run(site) }))
-                    .unwrap_or_else(|payload| Err(panicked(command.name, payload.as_ref())));
+                let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { Command::run(command, site) }))
+                    .unwrap_or_else(|payload| Err(panicked(name, payload.as_ref())));
                 if let Err(refusal) = outcome {
                     self.fault().get_or_insert(refusal);
                 }

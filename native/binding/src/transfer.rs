@@ -44,16 +44,16 @@ pub fn resolve(answer: Answer, reply: Reply) {
 }
 
 /// Settles `answer` when the stream gets there: with what had failed, if anything had, which ends the failed state.
-pub fn sync(answer: Answer) -> Command {
-    Command::answer("sync", move |site| {
+pub fn sync(command: &mut Command, answer: Answer) {
+    command.answer("sync", move |site| {
         resolve(answer, site.take_fault().map_or(Reply::Done, Reply::Refused));
         Ok(())
-    })
+    });
 }
 
 /// Settles `answer` with a copy of the tensor as it is when the stream gets there.
-pub fn read(view: View, answer: Answer) -> Command {
-    Command::answer("read", move |site| {
+pub fn read(command: &mut Command, view: View, answer: Answer) {
+    command.answer("read", move |site| {
         if let Some(failed) = site.failed() {
             resolve(answer, Reply::Refused(failed));
             return Ok(());
@@ -70,18 +70,18 @@ pub fn read(view: View, answer: Answer) -> Command {
             },
         );
         Ok(())
-    })
+    });
 }
 
-/// A command that fills the tensor with what is staged.
-pub fn unload(view: View, staged: Block) -> Command {
-    Command::answer("upload", move |site| {
+/// Fills the tensor with what is staged.
+pub fn unload(command: &mut Command, view: View, staged: Block) {
+    command.answer("upload", move |site| {
         if site.failed().is_none() {
             copy_rows(view, staged.ptr(), Direction::In);
         }
         site.cx.arena.give(staged);
         Ok(())
-    })
+    });
 }
 
 enum Direction {

@@ -1,7 +1,6 @@
 //! Jagged attention: `hstu_attention`, `fuxi_attention`, `softmax_attention`.
 
 use crate::args::Args;
-use crate::command::Command;
 use crate::refusal::{Outcome, refusal};
 use turbogr_kernels::attention::{Bias, Inputs, TimeBias, fuxi_attention, hstu_attention, softmax_attention};
 
@@ -49,17 +48,15 @@ fn bias(args: &mut Args) -> Outcome<Option<Bias<'static>>> {
     }
 }
 
-pub fn hstu_forward(args: &mut Args) -> Outcome<Command> {
+pub fn hstu_forward(args: &mut Args) -> Outcome {
     let work = hstu_attention::Forward {
         x: inputs(args)?,
         o: args.mat_mut("o")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(hstu_attention::forward(site.cx, &work)?)
-    }))
+    args.work(move |site| Ok(hstu_attention::forward(site.cx, &work)?))
 }
 
-pub fn hstu_backward(args: &mut Args) -> Outcome<Command> {
+pub fn hstu_backward(args: &mut Args) -> Outcome {
     let work = hstu_attention::Backward {
         x: inputs(args)?,
         d_o: args.mat("dO")?,
@@ -69,22 +66,18 @@ pub fn hstu_backward(args: &mut Args) -> Outcome<Command> {
         dpos_w: args.grad_opt("dposW")?,
         dts_w: args.grad_opt("dtsW")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(hstu_attention::backward(site.cx, &work)?)
-    }))
+    args.work(move |site| Ok(hstu_attention::backward(site.cx, &work)?))
 }
 
-pub fn fuxi_forward(args: &mut Args) -> Outcome<Command> {
+pub fn fuxi_forward(args: &mut Args) -> Outcome {
     let work = fuxi_attention::Forward {
         x: inputs(args)?,
         o: args.mat_mut("o")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(fuxi_attention::forward(site.cx, &work)?)
-    }))
+    args.work(move |site| Ok(fuxi_attention::forward(site.cx, &work)?))
 }
 
-pub fn fuxi_backward(args: &mut Args) -> Outcome<Command> {
+pub fn fuxi_backward(args: &mut Args) -> Outcome {
     let work = fuxi_attention::Backward {
         x: inputs(args)?,
         d_o: args.mat("dO")?,
@@ -94,9 +87,7 @@ pub fn fuxi_backward(args: &mut Args) -> Outcome<Command> {
         dpos_w: args.grad_opt("dposW")?,
         dts_w: args.grad_opt("dtsW")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(fuxi_attention::backward(site.cx, &work)?)
-    }))
+    args.work(move |site| Ok(fuxi_attention::backward(site.cx, &work)?))
 }
 
 fn softmax_inputs(args: &mut Args) -> Outcome<softmax_attention::Inputs<'static>> {
@@ -111,18 +102,16 @@ fn softmax_inputs(args: &mut Args) -> Outcome<softmax_attention::Inputs<'static>
     })
 }
 
-pub fn softmax_forward(args: &mut Args) -> Outcome<Command> {
+pub fn softmax_forward(args: &mut Args) -> Outcome {
     let work = softmax_attention::Forward {
         x: softmax_inputs(args)?,
         o: args.mat_mut("o")?,
         lse: args.mat_mut("lse")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(softmax_attention::forward(site.cx, &work)?)
-    }))
+    args.work(move |site| Ok(softmax_attention::forward(site.cx, &work)?))
 }
 
-pub fn softmax_backward(args: &mut Args) -> Outcome<Command> {
+pub fn softmax_backward(args: &mut Args) -> Outcome {
     let work = softmax_attention::Backward {
         x: softmax_inputs(args)?,
         o: args.mat("o")?,
@@ -132,7 +121,5 @@ pub fn softmax_backward(args: &mut Args) -> Outcome<Command> {
         dk: args.grad("dk")?,
         dv: args.grad("dv")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(softmax_attention::backward(site.cx, &work)?)
-    }))
+    args.work(move |site| Ok(softmax_attention::backward(site.cx, &work)?))
 }

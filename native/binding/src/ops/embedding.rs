@@ -2,7 +2,6 @@
 
 use super::optim::adam_hyper;
 use crate::args::Args;
-use crate::command::Command;
 use crate::refusal::{Outcome, refusal};
 use turbogr_kernels::Mat;
 use turbogr_kernels::embedding::embedding_gather::{self, Positions};
@@ -11,7 +10,7 @@ use turbogr_kernels::embedding::{self, Alias, Contribution, EmbeddingUpdate, Sam
 /// What one update may sum; the kernel's own limit.
 const CONTRIBUTIONS: usize = 8;
 
-pub fn embedding_gather_forward(args: &mut Args) -> Outcome<Command> {
+pub fn embedding_gather_forward(args: &mut Args) -> Outcome {
     let (table, ids) = (args.rows("table")?, args.slice("ids")?);
     let scale = args.f32("scale")?;
     let (positions, offsets) = (args.mat_opt("positions")?, args.slice_opt("offsets")?);
@@ -26,12 +25,10 @@ pub fn embedding_gather_forward(args: &mut Args) -> Outcome<Command> {
         accumulate: args.flag("accumulate")?,
         out: args.mat_mut("out")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(embedding_gather::forward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(embedding_gather::forward(site.cx, work)?))
 }
 
-pub fn embedding_gather_backward(args: &mut Args) -> Outcome<Command> {
+pub fn embedding_gather_backward(args: &mut Args) -> Outcome {
     let dropout = args.dropout()?;
     let dx = args.mat_mut("dx")?;
     let (positions, offsets) = (args.grad_opt("dpositions")?, args.slice_opt("offsets")?);
@@ -42,9 +39,7 @@ pub fn embedding_gather_backward(args: &mut Args) -> Outcome<Command> {
             .zip(offsets)
             .map(|(table, offsets)| Positions { table, offsets }),
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(embedding_gather::backward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(embedding_gather::backward(site.cx, work)?))
 }
 
 fn contribution(args: &mut Args) -> Outcome<Contribution> {
@@ -84,7 +79,7 @@ fn update(args: &mut Args) -> Outcome<Update<'static>> {
     })
 }
 
-pub fn embedding_update(args: &mut Args) -> Outcome<Command> {
+pub fn embedding_update(args: &mut Args) -> Outcome {
     let table = args.rows_mut("table")?;
     let update = update(args)?;
     let grad_scale = args.scalar_opt("gradScale")?;
@@ -103,7 +98,7 @@ pub fn embedding_update(args: &mut Args) -> Outcome<Command> {
     for slot in &mut contributions[..count] {
         *slot = contribution(args)?;
     }
-    Ok(Command::work(args.op, move |site| {
+    args.work(move |site| {
         let work = EmbeddingUpdate {
             table,
             contributions: &contributions[..count],
@@ -111,7 +106,7 @@ pub fn embedding_update(args: &mut Args) -> Outcome<Command> {
             grad_scale,
         };
         Ok(embedding::embedding_update(site.cx, work)?)
-    }))
+    })
 }
 
 const NO_CONTRIBUTION: Contribution = Contribution {
@@ -131,7 +126,7 @@ const fn nothing<T>() -> Mat<T> {
     }
 }
 
-pub fn draw_negatives(args: &mut Args) -> Outcome<Command> {
+pub fn draw_negatives(args: &mut Args) -> Outcome {
     let key = args.key()?;
     let sampler = match args.usize("sampler")? {
         0 => Sampler::Uniform {
@@ -151,19 +146,15 @@ pub fn draw_negatives(args: &mut Args) -> Outcome<Command> {
         }
     };
     let ids = args.mat_mut_of::<i32>("ids")?;
-    Ok(Command::work(args.op, move |site| {
-        Ok(embedding::draw_negatives(site.cx, key, sampler, ids)?)
-    }))
+    args.work(move |site| Ok(embedding::draw_negatives(site.cx, key, sampler, ids)?))
 }
 
-pub fn alias_table(args: &mut Args) -> Outcome<Command> {
+pub fn alias_table(args: &mut Args) -> Outcome {
     let weights = args.slice("weights")?;
     let to = Alias {
         threshold: args.slice_mut("threshold")?,
         alias: args.slice_mut("alias")?,
         logq: args.slice_mut("logq")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(embedding::alias_table(site.cx, weights, to)?)
-    }))
+    args.work(move |site| Ok(embedding::alias_table(site.cx, weights, to)?))
 }

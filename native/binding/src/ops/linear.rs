@@ -2,13 +2,12 @@
 
 use super::norm::NORMS;
 use crate::args::Args;
-use crate::command::Command;
 use crate::refusal::Outcome;
 use turbogr_kernels::linear::{Act, gated_norm_linear_residual, linear_residual, norm_linear, swiglu_linear_residual};
 
 const ACTS: [Act; 3] = [Act::None, Act::Silu, Act::Relu];
 
-pub fn norm_linear_forward(args: &mut Args) -> Outcome<Command> {
+pub fn norm_linear_forward(args: &mut Args) -> Outcome {
     let work = norm_linear::Forward {
         x: args.mat("x")?,
         norm: args.choice("norm", &NORMS)?,
@@ -21,12 +20,10 @@ pub fn norm_linear_forward(args: &mut Args) -> Outcome<Command> {
         z: args.mat_mut_opt("z")?,
         stats: args.mat_mut("stats")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(norm_linear::forward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(norm_linear::forward(site.cx, work)?))
 }
 
-pub fn norm_linear_backward(args: &mut Args) -> Outcome<Command> {
+pub fn norm_linear_backward(args: &mut Args) -> Outcome {
     let work = norm_linear::Backward {
         x: args.mat("x")?,
         norm: args.choice("norm", &NORMS)?,
@@ -40,12 +37,10 @@ pub fn norm_linear_backward(args: &mut Args) -> Outcome<Command> {
         dw: args.grad("dw")?,
         db: args.grad_opt("db")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(norm_linear::backward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(norm_linear::backward(site.cx, work)?))
 }
 
-pub fn gated_norm_linear_residual_forward(args: &mut Args) -> Outcome<Command> {
+pub fn gated_norm_linear_residual_forward(args: &mut Args) -> Outcome {
     let work = gated_norm_linear_residual::Forward {
         u: args.mat("u")?,
         o: args.mat("o")?,
@@ -58,12 +53,10 @@ pub fn gated_norm_linear_residual_forward(args: &mut Args) -> Outcome<Command> {
         y: args.mat_mut("y")?,
         stats: args.mat_mut("stats")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(gated_norm_linear_residual::forward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(gated_norm_linear_residual::forward(site.cx, work)?))
 }
 
-pub fn gated_norm_linear_residual_backward(args: &mut Args) -> Outcome<Command> {
+pub fn gated_norm_linear_residual_backward(args: &mut Args) -> Outcome {
     let work = gated_norm_linear_residual::Backward {
         u: args.mat("u")?,
         o: args.mat("o")?,
@@ -77,24 +70,20 @@ pub fn gated_norm_linear_residual_backward(args: &mut Args) -> Outcome<Command> 
         dw: args.grad("dw")?,
         db: args.grad_opt("db")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(gated_norm_linear_residual::backward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(gated_norm_linear_residual::backward(site.cx, work)?))
 }
 
-pub fn swiglu_linear_residual_forward(args: &mut Args) -> Outcome<Command> {
+pub fn swiglu_linear_residual_forward(args: &mut Args) -> Outcome {
     let work = swiglu_linear_residual::Forward {
         h: args.mat("h")?,
         w: args.mat("w")?,
         x: args.mat("x")?,
         y: args.mat_mut("y")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(swiglu_linear_residual::forward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(swiglu_linear_residual::forward(site.cx, work)?))
 }
 
-pub fn swiglu_linear_residual_backward(args: &mut Args) -> Outcome<Command> {
+pub fn swiglu_linear_residual_backward(args: &mut Args) -> Outcome {
     let work = swiglu_linear_residual::Backward {
         h: args.mat("h")?,
         w: args.mat("w")?,
@@ -102,12 +91,10 @@ pub fn swiglu_linear_residual_backward(args: &mut Args) -> Outcome<Command> {
         dh: args.grad("dh")?,
         dw: args.grad("dw")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(swiglu_linear_residual::backward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(swiglu_linear_residual::backward(site.cx, work)?))
 }
 
-pub fn linear_residual_forward(args: &mut Args) -> Outcome<Command> {
+pub fn linear_residual_forward(args: &mut Args) -> Outcome {
     let work = linear_residual::Forward {
         x: args.mat("x")?,
         drop_in: args.dropout()?,
@@ -117,12 +104,10 @@ pub fn linear_residual_forward(args: &mut Args) -> Outcome<Command> {
         residual: args.mat("residual")?,
         y: args.mat_mut("y")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(linear_residual::forward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(linear_residual::forward(site.cx, work)?))
 }
 
-pub fn linear_residual_backward(args: &mut Args) -> Outcome<Command> {
+pub fn linear_residual_backward(args: &mut Args) -> Outcome {
     let work = linear_residual::Backward {
         x: args.mat("x")?,
         drop_in: args.dropout()?,
@@ -133,7 +118,5 @@ pub fn linear_residual_backward(args: &mut Args) -> Outcome<Command> {
         dw: args.grad("dw")?,
         db: args.grad_opt("db")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(linear_residual::backward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(linear_residual::backward(site.cx, work)?))
 }

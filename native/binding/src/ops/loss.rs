@@ -1,7 +1,6 @@
 //! Losses over an item table: `sampled_softmax`, `bce`, `gbce`, `full_softmax`.
 
 use crate::args::Args;
-use crate::command::Command;
 use crate::refusal::Outcome;
 use turbogr_kernels::loss::{self, FullSoftmax, Logit, Sampled};
 
@@ -35,26 +34,24 @@ fn sampled(args: &mut Args) -> Outcome<Sampled<'static>> {
     })
 }
 
-pub fn sampled_softmax(args: &mut Args) -> Outcome<Command> {
+pub fn sampled_softmax(args: &mut Args) -> Outcome {
     let work = sampled(args)?;
     let logq = args.slice_opt("logq")?;
-    Ok(Command::work(args.op, move |site| {
-        Ok(loss::sampled_softmax(site.cx, work, logq)?)
-    }))
+    args.work(move |site| Ok(loss::sampled_softmax(site.cx, work, logq)?))
 }
 
-pub fn bce(args: &mut Args) -> Outcome<Command> {
+pub fn bce(args: &mut Args) -> Outcome {
     let work = sampled(args)?;
-    Ok(Command::work(args.op, move |site| Ok(loss::bce(site.cx, work)?)))
+    args.work(move |site| Ok(loss::bce(site.cx, work)?))
 }
 
-pub fn gbce(args: &mut Args) -> Outcome<Command> {
+pub fn gbce(args: &mut Args) -> Outcome {
     let work = sampled(args)?;
     let t = args.f32("t")?;
-    Ok(Command::work(args.op, move |site| Ok(loss::gbce(site.cx, work, t)?)))
+    args.work(move |site| Ok(loss::gbce(site.cx, work, t)?))
 }
 
-pub fn full_softmax(args: &mut Args) -> Outcome<Command> {
+pub fn full_softmax(args: &mut Args) -> Outcome {
     let work = FullSoftmax {
         u: args.mat("u")?,
         table: args.rows("table")?,
@@ -65,7 +62,5 @@ pub fn full_softmax(args: &mut Args) -> Outcome<Command> {
         du: args.grad("du")?,
         dtable: args.grad("dtable")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(loss::full_softmax(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(loss::full_softmax(site.cx, work)?))
 }

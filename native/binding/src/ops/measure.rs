@@ -1,7 +1,6 @@
 //! Clocks and yardsticks, run in stream order like any op.
 
 use crate::args::Args;
-use crate::command::Command;
 use crate::refusal::{Outcome, refusal};
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -27,42 +26,42 @@ fn counters(args: &mut Args, least: usize) -> Outcome<&'static mut [i64]> {
 }
 
 /// Writes the time at which the stream got there, in nanoseconds, to element `index` of an i64 tensor.
-pub fn clock(args: &mut Args) -> Outcome<Command> {
+pub fn clock(args: &mut Args) -> Outcome {
     let index = args.usize("index")?;
     let out = counters(args, index + 1)?;
-    Ok(Command::work(args.op, move |_| {
+    args.work(move |_| {
         out[index] = nanoseconds();
         Ok(())
-    }))
+    })
 }
 
 /// Runs nothing but FMAs on every thread; writes FLOPs and nanoseconds.
-pub fn fma_peak(args: &mut Args) -> Outcome<Command> {
+pub fn fma_peak(args: &mut Args) -> Outcome {
     let rounds = args.usize("rounds")?;
     let out = counters(args, 2)?;
-    Ok(Command::work(args.op, move |site| {
+    args.work(move |site| {
         let start = nanoseconds();
         std::hint::black_box(measure::fma_peak(site.cx, rounds));
         out[1] = nanoseconds() - start;
         out[0] = measure::fma_peak_flops(site.cx, rounds) as i64;
         Ok(())
-    }))
+    })
 }
 
 /// Reads a tensor once over every thread; writes bytes and nanoseconds.
-pub fn read_bandwidth(args: &mut Args) -> Outcome<Command> {
+pub fn read_bandwidth(args: &mut Args) -> Outcome {
     let data = args.slice::<f32>("data")?;
     let out = counters(args, 2)?;
-    Ok(Command::work(args.op, move |site| {
+    args.work(move |site| {
         let start = nanoseconds();
         std::hint::black_box(measure::read_bandwidth(site.cx, data));
         out[1] = nanoseconds() - start;
         out[0] = size_of_val(data) as i64;
         Ok(())
-    }))
+    })
 }
 
 /// Panics on the stream's thread: the tests' way to see that a bug of ours stays an error.
-pub fn panic(args: &mut Args) -> Outcome<Command> {
-    Ok(Command::work(args.op, |_| panic!("asked for")))
+pub fn panic(args: &mut Args) -> Outcome {
+    args.work(|_| panic!("asked for"))
 }

@@ -11,11 +11,10 @@ mod optim;
 mod retrieval;
 
 use crate::args::Args;
-use crate::command::Command;
 use crate::refusal::Outcome;
 
-/// Reads the arguments now, runs later.
-pub type Decode = fn(&mut Args) -> Outcome<Command>;
+/// Reads the arguments now; [`Args::work`] says what runs later.
+pub type Decode = fn(&mut Args) -> Outcome;
 
 pub struct Op {
     pub name: &'static str,

@@ -1,13 +1,12 @@
 //! Row normalisation: `norm`, `l2_norm`.
 
 use crate::args::Args;
-use crate::command::Command;
 use crate::refusal::Outcome;
 use turbogr_kernels::norm::{Norm, l2_norm, norm};
 
 pub const NORMS: [Norm; 3] = [Norm::None, Norm::Layer, Norm::Rms];
 
-pub fn norm_forward(args: &mut Args) -> Outcome<Command> {
+pub fn norm_forward(args: &mut Args) -> Outcome {
     let work = norm::Forward {
         x: args.mat("x")?,
         norm: args.choice("norm", &NORMS)?,
@@ -17,10 +16,10 @@ pub fn norm_forward(args: &mut Args) -> Outcome<Command> {
         y: args.mat_mut("y")?,
         stats: args.mat_mut("stats")?,
     };
-    Ok(Command::work(args.op, move |site| Ok(norm::forward(site.cx, work)?)))
+    args.work(move |site| Ok(norm::forward(site.cx, work)?))
 }
 
-pub fn norm_backward(args: &mut Args) -> Outcome<Command> {
+pub fn norm_backward(args: &mut Args) -> Outcome {
     let work = norm::Backward {
         x: args.mat("x")?,
         norm: args.choice("norm", &NORMS)?,
@@ -31,26 +30,24 @@ pub fn norm_backward(args: &mut Args) -> Outcome<Command> {
         dgain: args.grad_opt("dgain")?,
         dshift: args.grad_opt("dshift")?,
     };
-    Ok(Command::work(args.op, move |site| Ok(norm::backward(site.cx, work)?)))
+    args.work(move |site| Ok(norm::backward(site.cx, work)?))
 }
 
-pub fn l2_norm_forward(args: &mut Args) -> Outcome<Command> {
+pub fn l2_norm_forward(args: &mut Args) -> Outcome {
     let work = l2_norm::Forward {
         x: args.mat("x")?,
         eps: args.f32("eps")?,
         y: args.mat_mut("y")?,
     };
-    Ok(Command::work(args.op, move |site| Ok(l2_norm::forward(site.cx, work)?)))
+    args.work(move |site| Ok(l2_norm::forward(site.cx, work)?))
 }
 
-pub fn l2_norm_backward(args: &mut Args) -> Outcome<Command> {
+pub fn l2_norm_backward(args: &mut Args) -> Outcome {
     let work = l2_norm::Backward {
         x: args.mat("x")?,
         eps: args.f32("eps")?,
         dy: args.mat("dy")?,
         dx: args.grad("dx")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(l2_norm::backward(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(l2_norm::backward(site.cx, work)?))
 }

@@ -1,7 +1,6 @@
 //! Optimiser steps, gradient clipping, initial values and the few elementwise passes of a training loop.
 
 use crate::args::{Args, Element, slice, slice_mut};
-use crate::command::Command;
 use crate::refusal::Outcome;
 use crate::tensors::View;
 use turbogr_kernels::optim;
@@ -18,7 +17,7 @@ pub fn adam_hyper(args: &mut Args) -> Outcome<Adam> {
     })
 }
 
-pub fn adamw(args: &mut Args) -> Outcome<Command> {
+pub fn adamw(args: &mut Args) -> Outcome {
     let work = AdamW {
         p: args.slice_mut("p")?,
         g: args.slice("g")?,
@@ -27,25 +26,21 @@ pub fn adamw(args: &mut Args) -> Outcome<Command> {
         hyper: adam_hyper(args)?,
         grad_scale: args.scalar_opt("gradScale")?,
     };
-    Ok(Command::work(args.op, move |site| Ok(optim::adamw(site.cx, work)?)))
+    args.work(move |site| Ok(optim::adamw(site.cx, work)?))
 }
 
-pub fn square_sum(args: &mut Args) -> Outcome<Command> {
+pub fn square_sum(args: &mut Args) -> Outcome {
     let x = args.slice::<f32>("x")?;
     let to = args.scalar_mut("to")?;
     let accumulate = args.flag("accumulate")?;
-    Ok(Command::work(args.op, move |site| {
-        Ok(optim::square_sum(site.cx, x, to, accumulate)?)
-    }))
+    args.work(move |site| Ok(optim::square_sum(site.cx, x, to, accumulate)?))
 }
 
-pub fn clip_scale(args: &mut Args) -> Outcome<Command> {
+pub fn clip_scale(args: &mut Args) -> Outcome {
     let square_sum = args.scalar("squareSum")?;
     let max_norm = args.f32("maxNorm")?;
     let scale = args.scalar_mut("scale")?;
-    Ok(Command::work(args.op, move |_| {
-        Ok(optim::clip_scale(*square_sum, max_norm, scale)?)
-    }))
+    args.work(move |_| Ok(optim::clip_scale(*square_sum, max_norm, scale)?))
 }
 
 /// The rows of a view, one by one.
@@ -59,36 +54,32 @@ fn rows<T: Element>(view: View) -> impl Iterator<Item = &'static mut [T]> {
     })
 }
 
-pub fn fill_constant(args: &mut Args) -> Outcome<Command> {
+pub fn fill_constant(args: &mut Args) -> Outcome {
     let value = args.f32("value")?;
     let to = args.floats("to")?;
-    Ok(Command::work(args.op, move |site| {
+    args.work(move |site| {
         if to.is_contiguous() {
             return Ok(optim::fill_constant(site.cx, value, slice_mut(to))?);
         }
         Ok(rows(to).try_for_each(|row| optim::fill_constant(site.cx, value, row))?)
-    }))
+    })
 }
 
-pub fn fill_uniform(args: &mut Args) -> Outcome<Command> {
+pub fn fill_uniform(args: &mut Args) -> Outcome {
     let key = args.key()?;
     let (low, high) = (args.f32("low")?, args.f32("high")?);
     let to = args.slice_mut("to")?;
-    Ok(Command::work(args.op, move |site| {
-        Ok(optim::fill_uniform(site.cx, key, low, high, to)?)
-    }))
+    args.work(move |site| Ok(optim::fill_uniform(site.cx, key, low, high, to)?))
 }
 
-pub fn fill_normal(args: &mut Args) -> Outcome<Command> {
+pub fn fill_normal(args: &mut Args) -> Outcome {
     let key = args.key()?;
     let (mean, std) = (args.f32("mean")?, args.f32("std")?);
     let to = args.slice_mut("to")?;
-    Ok(Command::work(args.op, move |site| {
-        Ok(optim::fill_normal(site.cx, key, mean, std, to)?)
-    }))
+    args.work(move |site| Ok(optim::fill_normal(site.cx, key, mean, std, to)?))
 }
 
-pub fn fill_trunc_normal(args: &mut Args) -> Outcome<Command> {
+pub fn fill_trunc_normal(args: &mut Args) -> Outcome {
     let key = args.key()?;
     let shape = TruncNormal {
         mean: args.f32("mean")?,
@@ -97,40 +88,34 @@ pub fn fill_trunc_normal(args: &mut Args) -> Outcome<Command> {
         high: args.f32("high")?,
     };
     let to = args.slice_mut("to")?;
-    Ok(Command::work(args.op, move |site| {
-        Ok(optim::fill_trunc_normal(site.cx, key, shape, to)?)
-    }))
+    args.work(move |site| Ok(optim::fill_trunc_normal(site.cx, key, shape, to)?))
 }
 
-pub fn add(args: &mut Args) -> Outcome<Command> {
+pub fn add(args: &mut Args) -> Outcome {
     let a = args.f32("a")?;
     let (x, y) = (args.floats("x")?, args.floats("y")?);
-    Ok(Command::work(args.op, move |site| {
+    args.work(move |site| {
         if x.is_contiguous() && y.is_contiguous() {
             return Ok(optim::add(site.cx, a, slice(x), slice_mut(y))?);
         }
         Ok(rows(x)
             .zip(rows(y))
             .try_for_each(|(x, y)| optim::add(site.cx, a, x, y))?)
-    }))
+    })
 }
 
-pub fn lerp(args: &mut Args) -> Outcome<Command> {
+pub fn lerp(args: &mut Args) -> Outcome {
     let w = args.f32("w")?;
     let (x, y) = (args.slice("x")?, args.slice_mut("y")?);
-    Ok(Command::work(args.op, move |site| Ok(optim::lerp(site.cx, w, x, y)?)))
+    args.work(move |site| Ok(optim::lerp(site.cx, w, x, y)?))
 }
 
-pub fn cast_to_f16(args: &mut Args) -> Outcome<Command> {
+pub fn cast_to_f16(args: &mut Args) -> Outcome {
     let (x, y) = (args.slice("x")?, args.slice_mut("y")?);
-    Ok(Command::work(args.op, move |site| {
-        Ok(optim::cast_to_f16(site.cx, x, y)?)
-    }))
+    args.work(move |site| Ok(optim::cast_to_f16(site.cx, x, y)?))
 }
 
-pub fn cast_to_f32(args: &mut Args) -> Outcome<Command> {
+pub fn cast_to_f32(args: &mut Args) -> Outcome {
     let (x, y) = (args.slice("x")?, args.slice_mut("y")?);
-    Ok(Command::work(args.op, move |site| {
-        Ok(optim::cast_to_f32(site.cx, x, y)?)
-    }))
+    args.work(move |site| Ok(optim::cast_to_f32(site.cx, x, y)?))
 }

@@ -1,7 +1,6 @@
 //! Exact retrieval: `top_k`, `target_rank`.
 
 use crate::args::Args;
-use crate::command::Command;
 use crate::refusal::Outcome;
 use turbogr_kernels::retrieval::{self, Excluded, TargetRank, TopK};
 
@@ -10,7 +9,7 @@ fn excluded(args: &mut Args) -> Outcome<Option<Excluded<'static>>> {
     Ok(offsets.zip(ids).map(|(offsets, ids)| Excluded { offsets, ids }))
 }
 
-pub fn top_k(args: &mut Args) -> Outcome<Command> {
+pub fn top_k(args: &mut Args) -> Outcome {
     let work = TopK {
         queries: args.mat("queries")?,
         table: args.rows("table")?,
@@ -18,10 +17,10 @@ pub fn top_k(args: &mut Args) -> Outcome<Command> {
         ids: args.mat_mut_of("ids")?,
         scores: args.mat_mut("scores")?,
     };
-    Ok(Command::work(args.op, move |site| Ok(retrieval::top_k(site.cx, work)?)))
+    args.work(move |site| Ok(retrieval::top_k(site.cx, work)?))
 }
 
-pub fn target_rank(args: &mut Args) -> Outcome<Command> {
+pub fn target_rank(args: &mut Args) -> Outcome {
     let work = TargetRank {
         queries: args.mat("queries")?,
         table: args.rows("table")?,
@@ -29,7 +28,5 @@ pub fn target_rank(args: &mut Args) -> Outcome<Command> {
         excluded: excluded(args)?,
         ranks: args.slice_mut("ranks")?,
     };
-    Ok(Command::work(args.op, move |site| {
-        Ok(retrieval::target_rank(site.cx, work)?)
-    }))
+    args.work(move |site| Ok(retrieval::target_rank(site.cx, work)?))
 }
