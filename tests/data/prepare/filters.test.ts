@@ -50,6 +50,16 @@ describe('filters', () => {
     );
   });
 
+  it('unravel a chain that falls one link a round, and keep what holds together', async () => {
+    const chain = Array.from({ length: 12 }, (_, link) =>
+      [link, link + 1].map(item => ({ user: `${link}`, item: `${item}` })),
+    ).flat();
+    const knot = ['90', '91'].flatMap(user => ['70', '71'].map(item => ({ user, item })));
+    const events = [...chain, ...knot].map((pair, i) => ({ ...pair, time: START + i }));
+    const { store } = await bench.build({ files: [bench.write('chain.csv', csv(events))], kCore: 2 });
+    expect(contents(store)).toEqual(events.slice(-4));
+  });
+
   it('cut the time range, as numbers and as dates', async () => {
     const file = bench.write('range.csv', csv(LOG));
     const expected = sorted(LOG.filter(({ time }) => time >= START + 10 && time < START + 30));
