@@ -12,6 +12,7 @@ import type { ModelBuilder } from './train.js';
 
 /** More different actions than this are taken for a mistake in the column. */
 const MOST_ACTIONS = 65_536;
+const MOST_CATEGORIES = 1 << 20;
 
 export function shapeModel(config: ResolvedConfig, source: SequenceSource, build?: ModelBuilder): ModelShape {
   const { model } = config;
@@ -47,25 +48,33 @@ function countActions(source: SequenceSource): number {
   );
 }
 
+/** A column of the store's item features as small whole numbers: labels are, and numbers may be. */
 function readSideFeature(source: SequenceSource, name: string): SideFeature {
   const tables = source instanceof SequenceStore ? source.index.features.filter(({ of }) => of === 'item') : [];
-  const table = tables.find(({ columns }) => columns.some(column => column.name === name && column.dtype === 'I32'));
+  const table = tables.find(({ columns }) => columns.some(column => column.name === name));
   if (!(source instanceof SequenceStore) || !table) {
-    const known = tables.flatMap(({ columns }) =>
-      columns.filter(({ dtype }) => dtype === 'I32').map(column => column.name),
-    );
+    const known = tables.flatMap(({ columns }) => columns.map(column => column.name));
     throw new UserError(
       'no-such-feature',
-      `model.sideFeatures: the data has no item feature "${name}" of whole numbers`,
-      known.length > 0
-        ? `There are: ${known.join(', ')}.`
-        : 'Prepare with item features, such as the KuaiRand presets do.',
+      `model.sideFeatures: the data has no item feature "${name}"`,
+      known.length > 0 ? `There are: ${known.join(', ')}.` : 'Prepare with item features, as the KuaiRand presets do.',
     );
   }
   const file = new SafetensorsFile(join(source.folder, table.file));
-  const values = file.read(name, 'I32');
+  const isLabel = table.columns.some(column => column.name === name && column.dtype === 'I32');
+  const values = isLabel ? file.read(name, 'I32') : file.read(name, 'F32');
   file.close();
   const ofItem = new Int32Array(source.items).fill(-1);
-  ofItem.set(values.subarray(0, source.items));
-  return { name, rows: ofItem.reduce((most, value) => Math.max(most, value), -1) + 1, ofItem };
+  values.forEach((value, item) => {
+    if (Number.isNaN(value) || value === -1) return;
+    if (!Number.isInteger(value) || value < 0 || value >= MOST_CATEGORIES) {
+      throw new UserError(
+        'not-a-category',
+        `model.sideFeatures: "${name}" is ${value} for an item; categories are whole numbers below ${MOST_CATEGORIES}`,
+        'Leave this column out, or bucket it before preparing.',
+      );
+    }
+    ofItem[item] = value;
+  });
+  return { name, rows: Math.max(1, ofItem.reduce((most, value) => Math.max(most, value), -1) + 1), ofItem };
 }

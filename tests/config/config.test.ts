@@ -96,6 +96,11 @@ test('files: YAML, modules, and what is neither', async () => {
   await expect(readConfigFile(join(folder, 'absent.yaml'))).rejects.toThrow('absent.yaml');
 });
 
+test('the example config resolves', async () => {
+  const config = resolveConfig(await readConfigFile('examples/run.yaml'));
+  expect(config).toMatchObject({ model: { d: 64 }, optimizer: { table: 'lazy-adam' }, evaluation: { patience: 5 } });
+});
+
 test('the JSON Schema describes every key and forbids others', () => {
   const schema = configJsonSchema();
   expect(schema).toMatchObject({ additionalProperties: false });
