@@ -97,7 +97,7 @@ interface Peak {
   read_gb_per_s: number;
 }
 
-async function benchKernels(
+export async function benchKernels(
   size: KernelSize,
   { threads, only }: { threads: number; only: string },
 ): Promise<{ peak: Peak; rows: KernelRow[] }> {
@@ -194,6 +194,12 @@ class Bench {
   }
 }
 
+/** Made when it is first needed. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
 function cases(device: Device, { d, heads, tokens }: KernelSize): { tapeCases: TapeCase[]; plainCases: PlainCase[] } {
   const lengths = drawLengths(tokens);
   const batch = drawBatch(lengths, ITEMS);
@@ -214,22 +220,23 @@ function cases(device: Device, { d, heads, tokens }: KernelSize): { tapeCases: T
   const offsets = device.from(batch.offsets);
   const sequences = { offsets, times: device.from(batch.time), queryTimes: device.from(batch.nextTime) };
   const relative = { heads, n, posW: parameter(1, 2 * n - 1), tsW: parameter(1, 129) };
-  const items = new Table(device, 'items', random(ITEMS, d));
-  const few = new Table(device, 'few', random(SMALL_CATALOGUE, d));
+  const items = once(() => new Table(device, 'items', random(ITEMS, d)));
+  const few = once(() => new Table(device, 'few', random(SMALL_CATALOGUE, d)));
   const [ids, positives] = [device.from(batch.item), device.from(batch.target)];
   const fewPositives = device.from(batch.target.map(id => id % SMALL_CATALOGUE));
   const negatives = device.tensor([tokens, NEGATIVES], 'i32');
   const uniform = { kind: 'uniform', count: ITEMS } as const;
   drawNegatives(device, negatives, { seed: 1, step: 0, purpose: 0 }, uniform);
-  const [rowM, rowV] = [random(ITEMS, d), random(ITEMS, d)];
-  fillConstant(device, rowV, 1);
-  const adam = {
-    p: random(1, PARAMETERS),
-    g: random(1, PARAMETERS),
-    m: random(1, PARAMETERS),
-    v: random(1, PARAMETERS),
+  const ones = (rows: number, cols: number): Tensor<'f32'> => {
+    const tensor = device.tensor([rows, cols]);
+    fillConstant(device, tensor, 1);
+    return tensor;
   };
-  fillConstant(device, adam.v, 1);
+  const moments = once(() => ({ m: ones(ITEMS, d), v: ones(ITEMS, d) }));
+  const dense = once(() => {
+    const [p, g, m, v] = [ones(1, PARAMETERS), ones(1, PARAMETERS), ones(1, PARAMETERS), ones(1, PARAMETERS)];
+    return { p, g, m, v };
+  });
   const hyper = { lr: 1e-3, beta1: 0.9, beta2: 0.98, eps: 1e-8, weightDecay: 0, step: 1 };
   const logits = { temperature: 0.05, normalizeUser: true, normalizeItem: true };
   const queries = random(QUERIES, d);
@@ -295,29 +302,29 @@ function cases(device: Device, { d, heads, tokens }: KernelSize): { tapeCases: T
       {
         op: 'embedding_gather',
         work: { bytes: 8 * tokens * d },
-        run: withTape(tape => embeddingGather(tape, [{ table: items, ids, scale: 2 }])),
+        run: withTape(tape => embeddingGather(tape, [{ table: items(), ids, scale: 2 }])),
       },
       {
         op: `sampled_softmax R=${NEGATIVES}`,
         work: { bytes: 4 * drawn * d },
-        run: withTape(tape => sampledSoftmax(tape, x, items, { positives, negatives, ...logits })),
+        run: withTape(tape => sampledSoftmax(tape, x, items(), { positives, negatives, ...logits })),
       },
       {
         op: `full_softmax V=${SMALL_CATALOGUE}`,
         work: { flops: 6 * tokens * SMALL_CATALOGUE * d },
-        run: withTape(tape => fullSoftmax(tape, x, few, { positives: fewPositives, ...logits })),
+        run: withTape(tape => fullSoftmax(tape, x, few(), { positives: fewPositives, ...logits })),
       },
       {
         op: 'embedding_update lazy Adam',
         // Every touched row with its moments is read and written; the summands come out of cache.
         work: { bytes: 24 * d * new Set(batch.item).size },
         run: () => {
-          items.contribute({ ids, source: x, scale: 1, release: () => undefined });
-          embeddingUpdate(device, items, { kind: 'lazy-adam', m: rowM, v: rowV, hyper });
-          items.clearGrad();
+          items().contribute({ ids, source: x, scale: 1, release: () => undefined });
+          embeddingUpdate(device, items(), { kind: 'lazy-adam', ...moments(), hyper });
+          items().clearGrad();
         },
       },
-      { op: 'adamw', work: { bytes: 28 * PARAMETERS }, run: () => adamw(device, { ...adam, hyper }) },
+      { op: 'adamw', work: { bytes: 28 * PARAMETERS }, run: () => adamw(device, { ...dense(), hyper }) },
       {
         op: 'draw_negatives',
         work: { bytes: 4 * tokens * NEGATIVES },
@@ -327,7 +334,7 @@ function cases(device: Device, { d, heads, tokens }: KernelSize): { tapeCases: T
         op: `top_k Q=${QUERIES} V=${ITEMS}`,
         work: { flops: 2 * QUERIES * ITEMS * d },
         run: () => {
-          const found = topK(device, queries, items.value, { k: 100 });
+          const found = topK(device, queries, items().value, { k: 100 });
           found.ids.dispose();
           found.scores.dispose();
         },

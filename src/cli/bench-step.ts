@@ -122,9 +122,10 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
   });
   const batch = drawBatch(lengths, size.items);
   const peak = new FmaPeak(device);
-  // About ten seconds of steps, at least three; two more to warm caches and memory up.
-  const count = options.steps ?? Math.max(3, Math.min(30, Math.round(10 / (work.useful / 1e11))));
-  const warm = 2;
+  // About ten seconds of steps where a core does 50 GFLOP/s, two steps at least; the first ones warm caches and memory up.
+  const guess = work.useful / (50e9 * device.stats().threads);
+  const count = options.steps ?? Math.max(2, Math.min(30, Math.round(10 / guess)));
+  const warm = guess > 10 ? 1 : 2;
   const seconds: number[] = [];
   const enqueueing: number[] = [];
   let crossings = 0;
