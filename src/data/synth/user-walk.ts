@@ -11,9 +11,7 @@
 import { Random } from '../../util/random.js';
 import type { Catalogue } from './catalogue.js';
 
-const THREADS = 3;
-/** Chance that an event stays in the thread of the one before, beyond the thread's own weight. */
-const STAY = 0.15;
+const THREADS = 4;
 /** Chance that a thread goes on with its series, and how: next video, skip one, skip two. */
 const FOLLOW = 0.75;
 const FOLLOW_SHARES = [0.6, 0.25, 0.15];
@@ -69,8 +67,8 @@ export class UserWalk {
   readonly #seen = new SeenVideos();
   readonly #threads: Thread[] = Array.from({ length: THREADS }, () => ({ topic: 0, weight: 0, rank: -1 }));
   #weightSum = 0;
-  /** Thread of the latest event, -1 at the start of a session. */
-  #current = -1;
+  /** Thread of the latest event. */
+  #current = 0;
 
   constructor(catalogue: Catalogue, seed: number) {
     this.#catalogue = catalogue;
@@ -81,21 +79,18 @@ export class UserWalk {
   start(user: number, events: number): void {
     this.#random.stream(user);
     this.#seen.reset(events);
-    this.#current = -1;
     for (const thread of this.#threads) thread.topic = -1;
     for (let t = 0; t < THREADS; t++) this.#renew(t);
   }
 
   beginSession(): void {
-    this.#current = -1;
     if (this.#random.uniform() < DRIFT) this.#renew(this.#random.below(THREADS));
   }
 
   /** The next video's id. */
   next(): number {
-    const before = this.#current;
     for (let draw = 1; ; draw++) {
-      this.#current = this.#drawThread(before);
+      this.#current = this.#drawThread();
       const thread = this.#threads[this.#current]!;
       const rank = this.#drawRank(thread);
       const video = this.#catalogue.id(thread.topic, rank);
@@ -115,8 +110,7 @@ export class UserWalk {
   /** The `count` unseen videos most likely to come next, best first: the ranking of one who knows the hidden state. */
   bestVideos(count: number): number[] {
     const candidates: { video: number; chance: number }[] = [];
-    for (let t = 0; t < THREADS; t++) {
-      const thread = this.#threads[t]!;
+    for (const thread of this.#threads) {
       const ranks = new Set<number>();
       if (thread.rank >= 0) {
         for (let j = 0; j < FOLLOW_SHARES.length; j++) {
@@ -132,8 +126,7 @@ export class UserWalk {
       }
       for (const rank of ranks) {
         const video = this.#catalogue.id(thread.topic, rank);
-        if (!this.#seen.has(video))
-          candidates.push({ video, chance: this.#threadChance(t) * this.#rankChance(thread, rank) });
+        if (!this.#seen.has(video)) candidates.push({ video, chance: thread.weight * this.#rankChance(thread, rank) });
       }
     }
     candidates.sort((x, y) => y.chance - x.chance || x.video - y.video);
@@ -152,14 +145,8 @@ export class UserWalk {
     this.#weightSum = this.#threads.reduce((sum, { weight }) => sum + weight, 0);
   }
 
-  /** One uniform number decides twice, here and below: once a threshold is passed, the rest is uniform again. */
-  #drawThread(before: number): number {
-    let point = this.#random.uniform();
-    if (before >= 0) {
-      if (point < STAY) return before;
-      point = (point - STAY) / (1 - STAY);
-    }
-    point *= this.#weightSum;
+  #drawThread(): number {
+    let point = this.#random.uniform() * this.#weightSum;
     for (let t = 0; t < THREADS - 1; t++) {
       point -= this.#threads[t]!.weight;
       if (point < 0) return t;
@@ -167,11 +154,7 @@ export class UserWalk {
     return THREADS - 1;
   }
 
-  #threadChance(t: number): number {
-    const drawn = this.#threads[t]!.weight / this.#weightSum;
-    return this.#current < 0 ? drawn : (1 - STAY) * drawn + (t === this.#current ? STAY : 0);
-  }
-
+  /** One uniform number decides twice: once it has passed the threshold, the rest is uniform again. */
   #drawRank(thread: Thread): number {
     let point = this.#random.uniform();
     if (thread.rank < 0) return this.#catalogue.sampleRank(thread.topic, point);
