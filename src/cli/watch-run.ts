@@ -1,13 +1,16 @@
 // A run as the person at the terminal sees it: what it is, how it goes, how it ended. The first Ctrl-C finishes the step
 // and writes a checkpoint; a second one ends the process, which loses nothing but the steps since the last checkpoint.
+import type { Progress } from '../data/prepare/options.js';
 import type { RunEvent } from '../events/event.js';
 import type { TrainReport, TrainStart } from '../recipes/train.js';
 import { ProgressView } from '../train/progress.js';
+import { formatShare, ProgressLine } from '../util/terminal.js';
 import { describeReport, describeStart } from './describe.js';
 
 export interface Watch {
   onStart: (start: TrainStart) => void;
   onEvent: (event: RunEvent) => void;
+  onPrepare: (progress: Progress) => void;
   signal: AbortSignal;
 }
 
@@ -21,14 +24,18 @@ export async function watchRun(json: boolean, job: (watch: Watch) => Promise<Tra
     say('\nfinishing this step, then writing a checkpoint; Ctrl-C again to leave at once');
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  const preparing = new ProgressLine();
   let view: ProgressView | undefined;
   try {
     const report = await job({
       onStart: start => {
+        preparing.clear();
         say(describeStart(start));
         view = new ProgressView({ epochs: start.config.epochs, totalSteps: start.totalSteps, print: say });
       },
       onEvent: event => view?.show(event),
+      onPrepare: ({ stage, share }) =>
+        preparing.update(`preparing: ${stage}${share === undefined ? '' : ` ${formatShare(share, 0)}`}`),
       signal: stop.signal,
     });
     if (report.reason === 'interrupted') {

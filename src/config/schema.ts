@@ -89,6 +89,7 @@ const evaluation = z.strictObject({
     .min(1)
     .default([1, 5, 10, 20, 50, 100, 200])
     .describe('the k of HR@k, NDCG@k and recall@k'),
+  targets: positive.default(1).describe('held-out events of a user to predict, oldest first (leave-one-out has one)'),
   users: positive.optional().describe('validate on so many users, the same ones each time; all unless given'),
 });
 

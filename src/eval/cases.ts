@@ -13,6 +13,8 @@ export interface CaseOptions {
   maxLength: number;
   /** Left out of the ranking: all earlier items, those the model read, or nothing. */
   exclude: 'history' | 'input' | 'none';
+  /** Held-out events of a user to predict, oldest first; 1 unless given. */
+  targets?: number;
   /** So many users, drawn by a fixed seed: the same ones each time. All unless given. */
   users?: number;
 }
@@ -32,7 +34,10 @@ const BATCH_TOKENS = 16_384;
 /** Valid until the next one is asked for. */
 export function* evaluationCases(options: CaseOptions): Generator<CaseBatch> {
   const { source, part, maxLength, exclude } = options;
-  const windows = sample(evaluationWindows(source, { part, maxLength }), options.users);
+  const windows = sample(
+    evaluationWindows(source, { part, maxLength, targetsPerUser: options.targets ?? 1 }),
+    options.users,
+  );
   const size = { tokens: Math.max(BATCH_TOKENS, maxLength) };
   const plan = new BatchPlan({ windows, size, seed: 0, shuffle: false });
   const buffer = new BatchBuffer(source, windows);

@@ -20,6 +20,8 @@ export interface StepDone {
   tokens: number;
   /** Since the last step event. */
   tokensPerSecond: number;
+  /** Useful FLOPs over the FMA peak measured at the start of the run. */
+  mfu: number;
 }
 
 export interface EpochDone {
@@ -30,7 +32,6 @@ export interface EpochDone {
   loss: number;
   tokens: number;
   seconds: number;
-  /** Useful FLOPs over the FMA peak measured at the start of the run. */
   mfu: number;
 }
 

@@ -38,19 +38,14 @@ export interface EvaluateModelInput {
 
 export async function evaluateModel({ model, source, config, part }: EvaluateModelInput): Promise<EvaluationReport> {
   const started = performance.now();
-  const { exclude, cutoffs } = config.evaluation;
-  const cases = await rankCases({
-    model,
-    source,
-    part,
-    exclude,
-    normalizeItem: config.loss.normalizeItem,
-    listLength: LIST_LENGTH,
-  });
+  const { exclude, cutoffs, targets } = config.evaluation;
+  const which = { source, part, exclude, targets };
+  const { normalizeItem } = config.loss;
+  const cases = await rankCases({ ...which, model, normalizeItem, listLength: LIST_LENGTH });
   const popularity = countItems(source, part);
-  const metrics = { model: computeMetrics(cases, cutoffs) } as EvaluationReport['metrics'];
+  const metrics: EvaluationReport['metrics'] = { model: computeMetrics(cases, cutoffs) };
   for (const baseline of [new PopularityBaseline(popularity), new MarkovBaseline(source, part)]) {
-    const ranked = rankBaseline({ baseline, source, part, exclude, maxLength: model.definition.maxLength });
+    const ranked = rankBaseline({ ...which, baseline, maxLength: model.definition.maxLength });
     metrics[baseline.name] = computeMetrics(ranked, cutoffs);
   }
   return {

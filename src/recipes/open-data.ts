@@ -2,7 +2,7 @@
 
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type PrepareInput } from '../data/prepare/options.js';
+import type { PrepareInput, Progress } from '../data/prepare/options.js';
 import { prepare } from '../data/prepare/prepare.js';
 import { SequenceStore } from '../data/store/sequence-store.js';
 import { UserError } from '../util/errors.js';
@@ -16,13 +16,21 @@ export interface DataOptions {
   /** Where the store goes when `data` is a log file. */
   storeFolder: string;
   prepare?: PrepareChoices;
+  onPrepare?: (progress: Progress) => void;
+  signal?: AbortSignal;
 }
 
-export async function openData({ data, storeFolder, prepare: choices = {} }: DataOptions): Promise<SequenceStore> {
+export async function openData({ data, storeFolder, ...options }: DataOptions): Promise<SequenceStore> {
   if (!existsSync(data)) {
     throw new UserError('no-data', `${data} does not exist`, 'Give a folder made by `turbogr prepare`, or a log file.');
   }
   if (statSync(data).isDirectory()) return SequenceStore.open(data);
-  if (!existsSync(join(storeFolder, 'index.json'))) await prepare({ ...choices, files: [data], out: storeFolder });
+  if (!existsSync(join(storeFolder, 'index.json'))) {
+    const { onPrepare, signal } = options;
+    await prepare(
+      { ...options.prepare, files: [data], out: storeFolder },
+      { ...(onPrepare && { onProgress: onPrepare }), ...(signal && { signal }) },
+    );
+  }
   return SequenceStore.open(storeFolder);
 }

@@ -3,6 +3,7 @@
 import { basename, join, resolve } from 'node:path';
 import { resolveConfig, type UncheckedConfig } from '../config/resolve.js';
 import type { ConfigInput, ResolvedConfig } from '../config/schema.js';
+import type { Progress } from '../data/prepare/options.js';
 import { SequenceStore } from '../data/store/sequence-store.js';
 import { countItems } from '../eval/baselines.js';
 import { metricOf } from '../eval/metrics.js';
@@ -41,6 +42,8 @@ export interface TrainOptions {
   /** Called once, before the first step. */
   onStart?: (start: TrainStart) => void;
   onEvent?: (event: RunEvent) => void;
+  /** How far the preparation of a log file is. */
+  onPrepare?: (progress: Progress) => void;
   /** Aborting finishes the step, writes a checkpoint and returns. */
   signal?: AbortSignal;
 }
@@ -137,26 +140,13 @@ async function runJob(
       ...learner.model.counts,
       peakFlops,
     });
-    const validates =
-      config.trainOn === 'train' && source.split.validationEnd.some((end, u) => end > source.split.trainEnd[u]!);
-    const { exclude, metric, users } = config.evaluation;
-    const validate = async (): Promise<number> => {
-      const cases = await rankCases({
-        model: learner.evaluated,
-        source,
-        part: 'validation',
-        exclude,
-        normalizeItem: config.loss.normalizeItem,
-        ...(users && { users }),
-      });
-      return metricOf(cases, metric);
-    };
+    const validate = validation(learner, source, config);
     const trainer = new Trainer({
       run,
       source,
       learner,
       peakFlops,
-      ...(validates && { validate }),
+      ...(validate && { validate }),
       ...(options.onEvent && { onEvent: options.onEvent }),
       ...(options.signal && { signal: options.signal }),
     });
@@ -168,7 +158,7 @@ async function runJob(
       run: run.path,
       ...result,
       best: early.best,
-      metric,
+      metric: config.evaluation.metric,
       digest: await learner.evaluated.digest(),
       seed: config.seed,
       threads: device.stats().threads,
@@ -180,4 +170,18 @@ async function runJob(
   } finally {
     device.dispose();
   }
+}
+
+/** The chosen metric on the validation events; nothing when there are none, or when they are trained on. */
+function validation(
+  learner: Learner,
+  source: SequenceStore,
+  config: ResolvedConfig,
+): (() => Promise<number>) | undefined {
+  const { trainEnd, validationEnd } = source.split;
+  if (config.trainOn !== 'train' || !validationEnd.some((end, user) => end > trainEnd[user]!)) return undefined;
+  const { exclude, targets, metric, users } = config.evaluation;
+  const { normalizeItem } = config.loss;
+  const which = { source, part: 'validation', exclude, targets, normalizeItem, ...(users && { users }) } as const;
+  return async () => metricOf(await rankCases({ ...which, model: learner.evaluated }), metric);
 }

@@ -27,7 +27,7 @@ export class ProgressView {
   show(event: RunEvent): void {
     if (event.kind === 'step') {
       this.#firstStep ??= event.step - 1;
-      const rate = `${formatCount(event.tokensPerSecond)} tokens/s`;
+      const rate = `${formatCount(event.tokensPerSecond)} tokens/s  MFU ${formatShare(event.mfu, 0)}`;
       const place = `epoch ${event.epoch + 1}/${this.#options.epochs}  step ${event.step}/${this.#options.totalSteps}`;
       this.#line.update(
         `${place}  loss ${event.loss.toFixed(4)}  ${rate}  ${this.#timeLeft(event.step)}${this.#validation}`,

@@ -13,6 +13,7 @@ import { trainingWindows } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import type { RunEvent } from '../events/event.js';
 import { EventLog } from './event-log.js';
+import { TurboError } from '../tensor/turbo-error.js';
 import { UserError } from '../util/errors.js';
 import type { Checkpoint, CheckpointFolder } from './checkpoint.js';
 import { afterValidation, type EarlyStoppingState, NOTHING_YET, shouldStop } from './early-stopping.js';
@@ -55,7 +56,25 @@ const STATE = z.strictObject({
 });
 type TrainingState = z.infer<typeof STATE>;
 
+/** A step that has been enqueued and not yet waited for. */
+interface StepUnderWay {
+  step: number;
+  epoch: number;
+  lr: number;
+  tokens: number;
+  flops: number;
+  loss: Promise<number>;
+}
+
 const FRESH_EPOCH: TrainingState['epoch'] = { loss: 0, tokens: 0, seconds: 0, flops: 0 };
+
+/** What a person can do about a loss that is no number; any other error is passed on. */
+function diverged(error: unknown, step: number): unknown {
+  if (!(error instanceof TurboError) || error.kind !== 'not-finite') return error;
+  const message = `training diverged at step ${step}: ${error.message}`;
+  const remedy = 'Lower optimizer.lr, set optimizer.clip (1 is usual), or add warm-up steps; then train a new run.';
+  return new UserError('diverged', message, remedy, { cause: error });
+}
 
 /** The step whose weights validation liked best, as a checkpoint remembers it; undefined without validation. */
 export function bestStep(checkpoint: Checkpoint): number | undefined {
@@ -165,31 +184,16 @@ export class Trainer {
   async #trainUntilBoundary(): Promise<void> {
     const { learner, signal } = this.#options;
     const every = this.#config.checkpoint.every ?? Number.POSITIVE_INFINITY;
-    let last: { step: number; epoch: number; lr: number; tokens: number; loss: Promise<number> } | undefined;
-    const settle = async (): Promise<void> => {
-      if (!last) return;
-      const { step, epoch, lr, tokens } = last;
-      const loss = await last.loss;
-      const seconds = this.#tick();
-      const sums = this.#state.epoch;
-      this.#state.epoch = {
-        loss: sums.loss + loss * tokens,
-        tokens: sums.tokens + tokens,
-        seconds: sums.seconds + seconds,
-        flops: sums.flops,
-      };
-      this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, tokensPerSecond: tokens / seconds });
-    };
+    let last: StepUnderWay | undefined;
     let boundary = false;
     while (!boundary) {
       const { epoch } = this.#state.cursor;
       const batches = this.#nextGroup();
+      const size = this.#sizeOf(batches);
       this.#step++;
-      const { loss, lr } = learner.step(batches, { step: this.#step, totalSteps: this.#totalSteps });
-      // The group's buffers are free again: a step copies what it needs before it returns.
-      const tokens = batches.reduce((sum, batch) => sum + batch.item.length, 0);
-      await settle();
-      last = { step: this.#step, epoch, lr, tokens, loss };
+      const started = learner.step(batches, { step: this.#step, totalSteps: this.#totalSteps });
+      if (last) await this.#settle(last);
+      last = { ...started, ...size, step: this.#step, epoch };
       const limit = this.#config.maxSteps ?? Number.POSITIVE_INFINITY;
       boundary =
         this.#state.cursor.position === 0 ||
@@ -197,7 +201,24 @@ export class Trainer {
         this.#step >= limit ||
         (signal?.aborted ?? false);
     }
-    await settle();
+    if (last) await this.#settle(last);
+  }
+
+  /** Waits for a step, counts it and tells of it. */
+  async #settle({ step, epoch, lr, tokens, flops, loss: pending }: StepUnderWay): Promise<void> {
+    const loss = await pending.catch((error: unknown) => {
+      throw diverged(error, step);
+    });
+    const seconds = this.#tick();
+    const sums = this.#state.epoch;
+    this.#state.epoch = {
+      loss: sums.loss + loss * tokens,
+      tokens: sums.tokens + tokens,
+      seconds: sums.seconds + seconds,
+      flops: sums.flops + flops,
+    };
+    const mfu = flops / seconds / this.#options.peakFlops;
+    this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, tokensPerSecond: tokens / seconds, mfu });
   }
 
   /** The batches of one optimiser step: `accumulate` of them, fewer at the end of an epoch. */
@@ -207,13 +228,16 @@ export class Trainer {
     const count = Math.min(this.#config.optimizer.accumulate, left);
     const batches = Array.from({ length: count }, () => this.#stream.next());
     this.#state.cursor = this.#stream.cursor;
+    return batches;
+  }
+
+  #sizeOf(batches: readonly JaggedBatch[]): { tokens: number; flops: number } {
     const { definition } = this.#options.learner.model;
     let flops = 0;
     for (const { offsets } of batches) {
       for (let b = 1; b < offsets.length; b++) flops += definition.flops(offsets[b]! - offsets[b - 1]!);
     }
-    this.#state.epoch = { ...this.#state.epoch, flops: this.#state.epoch.flops + flops };
-    return batches;
+    return { tokens: batches.reduce((sum, batch) => sum + batch.item.length, 0), flops };
   }
 
   async #endEpoch(): Promise<void> {

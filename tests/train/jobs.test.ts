@@ -27,15 +27,15 @@ const run = join(folder, 'run');
 const CONFIG: ConfigInput = {
   model: { d: 24, blocks: 1, maxLength: 40, dropout: 0.1 },
   loss: { negatives: { count: 32 } },
-  optimizer: { lr: 5e-3 },
-  batch: { tokens: 1024 },
-  epochs: 6,
+  optimizer: { lr: 1e-2 },
+  batch: { tokens: 512 },
+  epochs: 12,
   evaluation: { cutoffs: [10] },
 };
 let report: TrainReport;
 
 beforeAll(async () => {
-  await synthesize({ out: log, users: 150, videos: 120, meanLength: 30, margin: false });
+  await synthesize({ out: log, users: 200, videos: 150, meanLength: 30, margin: false });
   report = await train({ data: log, config: CONFIG, run });
 }, 60_000);
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -45,7 +45,7 @@ test('a log file is prepared, trained on and tested in one call, and the model b
   expect(report.digest).toMatch(/^[0-9a-f]{64}$/);
   const { metrics, exclude, cases } = report.test!;
   expect(Object.keys(metrics)).toEqual(['model', 'popularity', 'first-order Markov']);
-  expect({ exclude, cases }).toEqual({ exclude: 'history', cases: 150 });
+  expect({ exclude, cases }).toEqual({ exclude: 'history', cases: 200 });
   expect(metrics['model']!['hr@10']!.value).toBeGreaterThan(metrics['popularity']!['hr@10']!.value);
 });
 
@@ -146,7 +146,7 @@ test('train+validation leaves nothing to choose by, and says so by having no bes
   const config: ConfigInput = { ...CONFIG, trainOn: 'train+validation', epochs: 1 };
   const both = await train({ data: join(run, 'store'), config, run: join(folder, 'both') });
   expect(both.best).toBeNull();
-  expect(both.test?.cases).toBe(150);
+  expect(both.test?.cases).toBe(200);
 });
 
 test('item features from the store are added to the input, and an unknown one is refused by name', async () => {

@@ -122,6 +122,12 @@ test('patience ends a run that no longer improves, and the best step keeps its c
   rmSync(folder, { recursive: true });
 });
 
+test('a run that diverges says at which step, and what to change', async () => {
+  const raw: ConfigInput = { loss: { normalizeUser: false, normalizeItem: false, temperature: 1e-42 } };
+  const run = trainToy({ config: toyConfig(raw) });
+  await expect(run).rejects.toThrow(/diverged at step \d+/);
+});
+
 test('maxSteps ends a run in the middle of an epoch', async () => {
   const run = await trainToy({ config: toyConfig({ maxSteps: 5 }) });
   expect(run).toMatchObject({ reason: 'steps', step: 5 });
