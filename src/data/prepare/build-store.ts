@@ -7,7 +7,7 @@ import { UserError } from '../../util/errors.js';
 import { writeFileAtomic } from '../../util/atomic-file.js';
 import { parseSplit } from '../store/split.js';
 import { type Columns, resolveColumns } from './columns.js';
-import { ITEMS, LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
+import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
 import { Engine, count, literal } from './engine.js';
 import { writeFeatures } from './features.js';
 import { filter } from './filters.js';
@@ -68,18 +68,14 @@ export async function buildStore(
     const effects = await timed('filter', () => filter(engine, { columns, options, parseTime: toTime }));
     await engine.run('SET preserve_insertion_order = false');
 
-    const { userIds, itemIds, items, seenItems } = await timed('vocabulary', async () => {
+    const { userIds, itemIds } = await timed('vocabulary', async () => {
       const listed = await listItems(engine, columns, options);
-      const ofItems = await itemDictionary(engine, folder, { item: columns.item, listed });
+      const asTable = options.features.some(({ of }) => of === 'item');
       const ofUsers = await userDictionary(engine, folder, columns.user);
-      const seen = count(await engine.row(`SELECT count(*) AS n FROM ${ITEMS} WHERE n > 0`), 'n');
-      return {
-        userIds: ofUsers,
-        itemIds: ofItems,
-        items: catalogueSize(ofItems.entry.size, options.catalogue),
-        seenItems: seen,
-      };
+      const ofItems = await itemDictionary(engine, { folder, item: columns.item, listed, asTable });
+      return { userIds: ofUsers, itemIds: ofItems };
     });
+    const items = catalogueSize(itemIds.entry.size, options.catalogue);
     await engine.yieldMemory(itemIds.table?.dense.byteLength ?? 0);
     const events = await eventTotals(engine, columns);
     const written = await timed('sort and write', () =>
@@ -111,7 +107,7 @@ export async function buildStore(
       columns: columns.chosen,
       filters: effects,
       ...summarize(folder, { first: events.first, last: events.last }),
-      seenItems,
+      seenItems: itemIds.seen,
       seconds,
     };
     writeFileAtomic(join(folder, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
