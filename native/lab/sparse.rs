@@ -1,6 +1,7 @@
 //! Times the sparse, loss, optimiser and retrieval kernels. One thread is timed by its own CPU time.
 //! `cargo run --release -p turbogr-kernels --example sparse -- [case or "all"] [rounds] [threads]`
 
+use turbogr_kernels::arena::Lease;
 use turbogr_kernels::embedding::{
     Contribution, EmbeddingUpdate, Sampler, Update, draw_negatives, embedding_gather, embedding_update,
 };
@@ -54,9 +55,16 @@ impl Bench {
         self.case == "all" || self.case == case
     }
 
-    fn normal(&self, len: usize, purpose: u64) -> Vec<f32> {
-        let mut x = vec![0.0; len];
+    /// From the arena, as a run's tables are: huge pages matter to random rows.
+    fn normal(&self, len: usize, purpose: u64) -> Lease<'_, f32> {
+        let mut x = self.cx.scratch(len);
         fill_normal(&self.cx, Key::new(1, 0, purpose), 0.0, 1.0, &mut x).expect("fill");
+        x
+    }
+
+    fn zeros(&self, len: usize) -> Lease<'_, f32> {
+        let mut x = self.cx.scratch(len);
+        x.fill(0.0);
         x
     }
 
@@ -96,10 +104,10 @@ const ADAM: Adam = Adam {
 fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
     let (u, mut table) = (b.normal(t * d, 1), b.normal(v * d, 2));
     let (positives, negatives) = (b.ids(t, 1, v, 3), b.ids(t, r, v, 4));
-    let mut halves = vec![0u16; if half { v * d } else { 0 }];
+    let mut halves = b.cx.scratch::<u16>(if half { v * d } else { 0 });
     if half {
         cast_to_f16(&b.cx, &table, &mut halves).expect("cast");
-        table = Vec::new();
+        table = b.zeros(0);
     }
     let mut rows = || match half {
         true => RowsMut::F16(MatMut::new(&mut halves, v, d)),
@@ -144,7 +152,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
     let contributions = &contributions;
     let sources = (t * (r + 2) * d * 4) as f64;
     if v * d <= 100_000_000 {
-        let mut grad = vec![0.0; v * d];
+        let mut grad = b.zeros(v * d);
         b.time(
             &format!("embedding_update dense {name}"),
             sources,
@@ -189,7 +197,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
             embedding_update(cx, args).expect("update");
         },
     );
-    let (mut m, mut s) = (vec![0.0; v * d], vec![0.0; v * d]);
+    let (mut m, mut s) = (b.zeros(v * d), b.zeros(v * d));
     let bytes = (touched.len() * d * (2 * element + 16)) as f64;
     b.time(
         &format!("embedding_update lazy adam {name}"),
@@ -270,7 +278,7 @@ fn retrieval(b: &Bench, [q, d, v]: [usize; 3], k: usize) {
 
 fn dense(b: &Bench) {
     let n = 8 << 20;
-    let (mut p, g, mut m, mut v) = (b.normal(n, 1), b.normal(n, 2), vec![0.0; n], vec![0.0; n]);
+    let (mut p, g, mut m, mut v) = (b.normal(n, 1), b.normal(n, 2), b.zeros(n), b.zeros(n));
     b.time("adamw 8 M parameters", (n * 28) as f64, "GB/s", |cx| {
         adamw(
             cx,

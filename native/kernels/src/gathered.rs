@@ -21,7 +21,7 @@ pub(crate) unsafe fn dots<V: Simd, E: Element>(u: *const f32, rows: [*const E; L
                 *sum = E::load::<V>(row.add(k * LANES)).fma(x, *sum);
             }
         }
-        if cols % LANES > 0 {
+        if !cols.is_multiple_of(LANES) {
             let k = cols / LANES;
             let x = V::load(u.add(k * LANES));
             for (sum, row) in sums.iter_mut().zip(rows) {

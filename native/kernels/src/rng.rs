@@ -54,6 +54,24 @@ pub fn word(key: Key, index: u64) -> u32 {
     philox(key, index >> 2)[(index & 3) as usize]
 }
 
+/// Draws `first..first + out.len()` of the stream; `first` is a multiple of 4.
+pub fn words(key: Key, first: u64, out: &mut [u32]) {
+    debug_assert_eq!(first % 4, 0);
+    let mut done = 0;
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        done = out.len() / 32 * 32;
+        for (block, chunk) in out[..done].chunks_exact_mut(32).enumerate() {
+            // SAFETY: AVX2 is there, and the chunk holds the 32 words.
+            unsafe { avx2::words32(key, (first >> 2) + 8 * block as u64, chunk.as_mut_ptr()) };
+        }
+    }
+    for (block, chunk) in out[done..].chunks_mut(4).enumerate() {
+        let four = philox(key, ((first + done as u64) >> 2) + block as u64);
+        chunk.copy_from_slice(&four[..chunk.len()]);
+    }
+}
+
 /// Uniform in [0, 1), 24 bits.
 #[inline(always)]
 pub fn uniform(word: u32) -> f32 {
@@ -132,7 +150,7 @@ impl Dropout {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Dropout, MUL, WEYL};
+    use super::{Dropout, Key, MUL, WEYL};
     use std::arch::x86_64::*;
 
     /// Low and high words of `x * m`, lane by lane.
@@ -146,12 +164,10 @@ mod avx2 {
         (low, high)
     }
 
-    /// Philox at eight consecutive counters, one a lane, then 64 factors in order.
-    ///
-    /// # Safety
-    /// `out` is valid for 64 floats.
+    /// Philox at eight consecutive counters: register r holds the words of counters r and r + 4.
+    #[inline]
     #[target_feature(enable = "avx2")]
-    pub unsafe fn dropout64(dropout: &Dropout, counter: u64, out: *mut f32) {
+    fn philox8(key: Key, counter: u64) -> [__m256i; 4] {
         let lanes: [u64; 8] = std::array::from_fn(|lane| counter.wrapping_add(lane as u64));
         let word = |shift: u32| {
             let w = lanes.map(|c| (c >> shift) as i32);
@@ -159,7 +175,7 @@ mod avx2 {
         };
         let mut c = [word(0), word(32), _mm256_setzero_si256(), _mm256_setzero_si256()];
         let (m0, m1) = (_mm256_set1_epi32(MUL[0] as i32), _mm256_set1_epi32(MUL[1] as i32));
-        let (mut k0, mut k1) = (dropout.key.0, dropout.key.1);
+        let (mut k0, mut k1) = (key.0, key.1);
         for _ in 0..10 {
             let (low0, high0) = wide_mul(c[0], m0);
             let (low1, high1) = wide_mul(c[2], m1);
@@ -168,15 +184,39 @@ mod avx2 {
             c = [first, low1, third, low0];
             (k0, k1) = (k0.wrapping_add(WEYL[0]), k1.wrapping_add(WEYL[1]));
         }
-        // 8 x 4 transpose inside the 128-bit halves: register r holds the words of counters r and r + 4.
+        // 8 x 4 transpose inside the 128-bit halves.
         let (a, b) = (_mm256_unpacklo_epi32(c[0], c[1]), _mm256_unpackhi_epi32(c[0], c[1]));
         let (d, e) = (_mm256_unpacklo_epi32(c[2], c[3]), _mm256_unpackhi_epi32(c[2], c[3]));
-        let words = [
+        [
             _mm256_unpacklo_epi64(a, d),
             _mm256_unpackhi_epi64(a, d),
             _mm256_unpacklo_epi64(b, e),
             _mm256_unpackhi_epi64(b, e),
-        ];
+        ]
+    }
+
+    /// The 32 words of eight consecutive counters, in order.
+    ///
+    /// # Safety
+    /// `out` is valid for 32 words.
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn words32(key: Key, counter: u64, out: *mut u32) {
+        for (r, pair) in philox8(key, counter).into_iter().enumerate() {
+            // SAFETY: r + 4 < 8, four words each, inside the caller's 32.
+            unsafe {
+                _mm_storeu_si128(out.add(4 * r).cast(), _mm256_castsi256_si128(pair));
+                _mm_storeu_si128(out.add(4 * (r + 4)).cast(), _mm256_extracti128_si256::<1>(pair));
+            }
+        }
+    }
+
+    /// 64 factors of eight consecutive counters, in order.
+    ///
+    /// # Safety
+    /// `out` is valid for 64 floats.
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn dropout64(dropout: &Dropout, counter: u64, out: *mut f32) {
+        let words = philox8(dropout.key, counter);
         let limit = _mm256_set1_epi32(dropout.threshold as i32 - 1);
         let scale = _mm256_set1_ps(dropout.scale);
         for (r, pair) in words.into_iter().enumerate() {
@@ -215,6 +255,14 @@ mod tests {
             ),
             [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
         );
+    }
+
+    #[test]
+    fn words_equal_the_plain_form() {
+        let key = Key::new(4, 5, 6);
+        let mut many = vec![0; 1001];
+        words(key, 12, &mut many);
+        assert!((0..1001).all(|i| many[i] == word(key, 12 + i as u64)));
     }
 
     #[test]

@@ -5,11 +5,13 @@
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, check_ids, fault};
 use crate::mat::MatMut;
-use crate::rng::{Key, below, philox, uniform};
+use crate::rng::{Key, below, uniform, words};
 
 const OP: &str = "draw_negatives";
-/// Tokens of one task.
+/// Tokens of one task; a multiple of 4, as `words` wants.
 const TILE: usize = 64;
+/// Random words made at a time.
+const WORDS: usize = 256;
 
 /// Where negatives come from, always with replacement.
 #[derive(Clone, Copy)]
@@ -36,7 +38,7 @@ pub fn draw_negatives(cx: &Ctx, key: Key, sampler: Sampler, ids: MatMut<i32>) ->
                     got,
                 ));
             }
-            draw(cx, ids, |i| first + below(one_of(key, i), count) as i32);
+            draw(cx, key, ids, |[word]| first + below(word, count) as i32);
         }
         Sampler::Popularity { threshold, alias } => {
             if threshold.len() != alias.len() || alias.is_empty() {
@@ -50,10 +52,9 @@ pub fn draw_negatives(cx: &Ctx, key: Key, sampler: Sampler, ids: MatMut<i32>) ->
                 ));
             }
             check_ids(OP, "alias", alias, alias.len(), false)?;
-            draw(cx, ids, |i| {
-                let words = two_of(key, i);
-                let slot = below(words[0], alias.len() as u32) as usize;
-                if uniform(words[1]) < threshold[slot] {
+            draw(cx, key, ids, |[place, chance]| {
+                let slot = below(place, alias.len() as u32) as usize;
+                if uniform(chance) < threshold[slot] {
                     slot as i32
                 } else {
                     alias[slot]
@@ -69,30 +70,31 @@ pub fn draw_negatives(cx: &Ctx, key: Key, sampler: Sampler, ids: MatMut<i32>) ->
             }
             let pool = &pool[..count];
             match count {
-                0 => draw(cx, ids, |_| -1),
-                _ => draw(cx, ids, |i| pool[below(one_of(key, i), count as u32) as usize]),
+                0 => draw(cx, key, ids, |[_]| -1),
+                _ => draw(cx, key, ids, |[word]| pool[below(word, count as u32) as usize]),
             }
         }
     }
     Ok(())
 }
 
-fn one_of(key: Key, i: u64) -> u32 {
-    philox(key, i >> 2)[(i & 3) as usize]
-}
-
-fn two_of(key: Key, i: u64) -> [u32; 2] {
-    let words = philox(key, i >> 1);
-    let at = 2 * (i & 1) as usize;
-    [words[at], words[at + 1]]
-}
-
-fn draw(cx: &Ctx, ids: MatMut<i32>, id: impl Fn(u64) -> i32 + Sync) {
+/// Draw (t, r) is made of words `[i W, (i + 1) W)` of the stream, i = t R + r.
+fn draw<const W: usize>(cx: &Ctx, key: Key, ids: MatMut<i32>, id: impl Fn([u32; W]) -> i32 + Sync) {
     cx.pool.run(ids.rows.div_ceil(TILE), |task, _| {
-        for t in task * TILE..ids.rows.min((task + 1) * TILE) {
-            // SAFETY: tasks own disjoint tokens.
-            for (r, to) in unsafe { ids.row(t) }.iter_mut().enumerate() {
-                *to = id((t * ids.cols + r) as u64);
+        let (mut t, mut r) = (task * TILE, 0);
+        let end = ids.rows.min(t + TILE);
+        let (first, count) = (t * ids.cols, (end - t) * ids.cols);
+        let mut buffer = [0; WORDS];
+        for from in (0..count).step_by(WORDS / W) {
+            let buffer = &mut buffer[..W * (WORDS / W).min(count - from)];
+            words(key, ((first + from) * W) as u64, buffer);
+            for draw in buffer.as_chunks::<W>().0 {
+                // SAFETY: tasks own disjoint tokens.
+                unsafe { ids.row(t)[r] = id(*draw) };
+                r += 1;
+                if r == ids.cols {
+                    (t, r) = (t + 1, 0);
+                }
             }
         }
     });
@@ -146,15 +148,12 @@ pub fn alias_table(cx: &Ctx, weights: &[f32], to: Alias) -> Outcome {
     for (i, &weight) in weights.iter().enumerate() {
         share[i] = f64::from(weight) / total * items as f64;
         to.logq[i] = (f64::from(weight) / total).ln() as f32;
-        let slot = if share[i] < 1.0 {
-            &mut poor
+        if share[i] < 1.0 {
+            order[poor] = i as i32;
+            poor += 1;
         } else {
             rich -= 1;
-            &mut rich
-        };
-        order[*slot] = i as i32;
-        if share[i] < 1.0 {
-            poor += 1;
+            order[rich] = i as i32;
         }
     }
     while poor > 0 && rich < items {

@@ -10,12 +10,15 @@ use crate::gathered::prefetch_span;
 use crate::mat::{Grad, Mat, MatMut};
 use crate::rng::Dropout;
 use crate::rows::{Element, Rows, load_vector, store_vector};
+use crate::shape::{check_len, check_mat, check_mut, check_table};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::with_rows;
 
 const OP: &str = "embedding_gather";
 /// Tokens, and positions, of one task.
 const TILE: usize = 64;
+/// Tokens whose dropout factors are made together.
+const DROPS: usize = 8;
 /// Rows asked for ahead of their use.
 const AHEAD: usize = 8;
 
@@ -48,24 +51,26 @@ pub(super) fn first_draw(t: usize, cols: usize) -> u64 {
     (t * cols.next_multiple_of(LANES)) as u64
 }
 
+/// The dropout factors of token `t` of a task's `from..to`, made for several tokens at a time in `buffer`.
+fn factors_of(dropout: Dropout, (t, from, to): (usize, usize, usize), cols: usize, buffer: &mut [f32]) -> &[f32] {
+    let width = cols.next_multiple_of(LANES);
+    let row = (t - from) % DROPS;
+    if row == 0 && !dropout.is_off() {
+        dropout.fill(first_draw(t, cols), &mut buffer[..width * DROPS.min(to - t)]);
+    }
+    &buffer[row * width..(row + 1) * width]
+}
+
 pub fn forward(cx: &Ctx, args: Forward) -> Outcome {
     let (tokens, cols) = (args.out.rows, args.out.cols);
-    shape(
-        "table",
-        (args.table.rows(), cols),
-        (args.table.rows(), args.table.cols()),
-    )?;
-    shape("ids", (tokens, 1), (args.ids.len(), 1))?;
+    check_table(OP, "table", args.table, cols)?;
+    check_len(OP, "ids", args.ids.len(), tokens)?;
     check_ids(OP, "ids", args.ids, args.table.rows(), true)?;
     if let Some(positions) = args.positions {
-        shape(
-            "positions",
-            (positions.table.rows, cols),
-            (positions.table.rows, positions.table.cols),
-        )?;
+        check_mat(OP, "positions", positions.table, positions.table.rows, cols)?;
         check_lengths(positions.offsets, tokens, positions.table.rows)?;
     }
-    let mut factors = cx.per_worker::<f32>(cols.next_multiple_of(LANES));
+    let mut factors = cx.per_worker::<f32>(DROPS * cols.next_multiple_of(LANES));
     let factors = factors.slots();
     cx.pool.run(tokens.div_ceil(TILE), |task, worker| {
         let from = task * TILE;
@@ -108,9 +113,7 @@ impl<E: Element> Kernel for GatherRows<'_, E> {
                     }
                     positions.table.row(t - positions.offsets[sequence] as usize).as_ptr()
                 });
-                if !args.dropout.is_off() {
-                    args.dropout.fill(first_draw(t, cols), self.factors);
-                }
+                let factors = factors_of(args.dropout, (t, self.from, self.to), cols, self.factors);
                 for k in 0..cols.div_ceil(LANES) {
                     let mut x = V::zero();
                     if args.accumulate {
@@ -122,7 +125,7 @@ impl<E: Element> Kernel for GatherRows<'_, E> {
                     if let Some(position) = position {
                         x = x.add(load_vector::<V, f32>(position, k, cols));
                     }
-                    let factor = V::load(self.factors.as_ptr().add(k * LANES));
+                    let factor = V::load(factors.as_ptr().add(k * LANES));
                     store_vector::<V, f32>(x.mul(factor), out, k, cols);
                 }
             }
@@ -141,11 +144,11 @@ pub fn backward(cx: &Ctx, args: Backward) -> Outcome {
     let (tokens, cols) = (args.dx.rows, args.dx.cols);
     if let Some(positions) = args.positions {
         let table = positions.table.to;
-        shape("positions", (table.rows, cols), (table.rows, table.cols))?;
+        check_mut(OP, "positions", table, table.rows, cols)?;
         check_lengths(positions.offsets, tokens, table.rows)?;
     }
     if !args.dropout.is_off() {
-        let mut factors = cx.per_worker::<f32>(cols.next_multiple_of(LANES));
+        let mut factors = cx.per_worker::<f32>(DROPS * cols.next_multiple_of(LANES));
         let factors = factors.slots();
         cx.pool.run(tokens.div_ceil(TILE), |task, worker| {
             let from = task * TILE;
@@ -197,12 +200,12 @@ impl Kernel for DropRows<'_> {
     unsafe fn run<V: Simd>(self) {
         let cols = self.args.dx.cols;
         for t in self.from..self.to {
-            self.args.dropout.fill(first_draw(t, cols), self.factors);
+            let factors = factors_of(self.args.dropout, (t, self.from, self.to), cols, self.factors);
             // SAFETY: the tokens are this task's.
             unsafe {
                 let dx = self.args.dx.row(t).as_mut_ptr();
                 for k in 0..cols.div_ceil(LANES) {
-                    let factor = V::load(self.factors.as_ptr().add(k * LANES));
+                    let factor = V::load(factors.as_ptr().add(k * LANES));
                     store_vector::<V, f32>(load_vector::<V, f32>(dx, k, cols).mul(factor), dx, k, cols);
                 }
             }
@@ -245,14 +248,6 @@ impl Kernel for SumPositions<'_> {
             }
         }
     }
-}
-
-fn shape(input: &'static str, expected: (usize, usize), got: (usize, usize)) -> Outcome {
-    if expected == got {
-        return Ok(());
-    }
-    let text = |(rows, cols)| format!("[{rows}, {cols}]");
-    Err(fault(FaultKind::Shape, OP, input, text(expected), text(got)))
 }
 
 fn check_lengths(offsets: &[i32], tokens: usize, positions: usize) -> Outcome {

@@ -1,9 +1,12 @@
 //! Embedding tables: reading rows, drawing negatives, and the deduplicating update that never stores a gradient row.
 
+mod apply;
 mod draw_negatives;
 pub mod embedding_gather;
 mod embedding_update;
 pub mod naive;
+mod runs;
+mod slices;
 mod sort;
 
 pub use draw_negatives::{Alias, Sampler, alias_table, draw_negatives};

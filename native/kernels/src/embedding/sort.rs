@@ -1,5 +1,6 @@
 //! Groups the summands of a table's gradient by row: a stable radix sort whose first pass reads the contributions
-//! themselves. One pass serves tables of up to 4,096 rows, two up to 16 M. Stability fixes the order of every sum.
+//! themselves. One pass serves tables of up to 4,096 rows (or slices of rows), two up to 16 M. Stability fixes the order
+//! of every sum.
 
 use super::Contribution;
 use crate::arena::{Lease, Pod};
@@ -36,15 +37,21 @@ impl Entry {
     }
 }
 
-/// All live entries by id, then by contribution, row and column. An id of -1 and a weight of 0 are not live.
-pub(super) fn sorted<'a>(cx: &'a Ctx, contributions: &[Contribution], items: usize) -> (Lease<'a, Entry>, usize) {
+/// All live entries by `id >> low_bits`, then by contribution, row and column. An id of -1 and a weight of 0 are not live.
+pub(super) fn sorted<'a>(
+    cx: &'a Ctx,
+    contributions: &[Contribution],
+    items: usize,
+    low_bits: u32,
+) -> (Lease<'a, Entry>, usize) {
     let most = contributions.iter().map(|c| c.ids.rows * c.ids.cols).sum();
-    let bits = (usize::BITS - items.max(2).saturating_sub(1).leading_zeros()).max(1);
+    let keys = items.div_ceil(1 << low_bits).max(2);
+    let bits = usize::BITS - (keys - 1).leading_zeros();
     let passes = bits.div_ceil(DIGIT_BITS);
     let digit_bits = bits.div_ceil(passes);
     let mut from = cx.scratch::<Entry>(most);
     let first = Pass {
-        shift: 0,
+        shift: low_bits,
         bits: digit_bits,
     };
     let count = first.run(cx, &Draws::new(contributions), &mut from);
@@ -52,7 +59,7 @@ pub(super) fn sorted<'a>(cx: &'a Ctx, contributions: &[Contribution], items: usi
         let mut to = cx.scratch::<Entry>(count);
         for pass in 1..passes {
             let pass = Pass {
-                shift: pass * digit_bits,
+                shift: low_bits + pass * digit_bits,
                 bits: digit_bits,
             };
             pass.run(cx, &Sorted(&from[..count]), &mut to);
@@ -114,19 +121,27 @@ impl Parts for Draws<'_> {
                 // SAFETY: `row` is a row of both views, which have the same shape.
                 let (ids, coef) = unsafe { (c.ids.row(row), c.coef.map(|coef| coef.row(row))) };
                 let source = (number as u32) << ROW_BITS | row as u32;
-                for (j, &id) in ids.iter().enumerate() {
-                    let weight = coef.map_or(1.0, |coef| coef[j]) * c.scale;
-                    if id >= 0 && weight != 0.0 {
-                        each(Entry {
-                            id: id as u32,
-                            source,
-                            weight,
-                        });
-                    }
+                match coef {
+                    Some(coef) => ids
+                        .iter()
+                        .zip(coef)
+                        .for_each(|(&id, &coef)| live(id, source, coef * c.scale, &mut each)),
+                    None => ids.iter().for_each(|&id| live(id, source, c.scale, &mut each)),
                 }
             }
             return;
         }
+    }
+}
+
+#[inline(always)]
+fn live(id: i32, source: u32, weight: f32, each: &mut impl FnMut(Entry)) {
+    if id >= 0 && weight != 0.0 {
+        each(Entry {
+            id: id as u32,
+            source,
+            weight,
+        });
     }
 }
 

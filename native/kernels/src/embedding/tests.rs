@@ -237,12 +237,13 @@ fn update(
     state
 }
 
-/// Rows, width, items, and how many of the items are drawn: one pass and two of the sort, heavy duplicates, tile edges.
-const CASES: [[usize; 4]; 7] = [
+/// Rows, width, items, and how many of the items are drawn: slices, one pass and two of the sort, heavy duplicates.
+const CASES: [[usize; 4]; 8] = [
     [0, 8, 5, 5],
     [1, 1, 1, 1],
     [40, 50, 30, 30],
     [300, 7, 9, 2],
+    [900, 50, 300, 290],
     [130, 65, 4097, 4097],
     [700, 16, 5000, 3],
     [9, 3, 70_000, 70_000],

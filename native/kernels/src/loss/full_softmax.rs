@@ -10,6 +10,7 @@ use crate::fault::{FaultKind, Outcome, check_ids, fault};
 use crate::gemm::{Finish, Right, Shape, multiply, outer};
 use crate::mat::{Disjoint, Grad, Mat, MatMut};
 use crate::rows::{Rows, store_vector};
+use crate::shape::{check_len, check_mut, check_table};
 use crate::simd::{LANES, Simd};
 
 const OP: &str = "full_softmax";
@@ -176,10 +177,10 @@ impl Finish for UserGradient<'_> {
 
 fn check(args: &FullSoftmax) -> Outcome {
     let (tokens, width, items) = (args.u.rows, args.u.cols, args.table.rows());
-    super::check_shape(OP, "table", (items, width), (items, args.table.cols()))?;
-    super::check_shape(OP, "positives", (tokens, 1), (args.positives.len(), 1))?;
-    super::check_shape(OP, "du", (tokens, width), (args.du.to.rows, args.du.to.cols))?;
-    super::check_shape(OP, "dtable", (items, width), (args.dtable.to.rows, args.dtable.to.cols))?;
+    check_table(OP, "table", args.table, width)?;
+    check_len(OP, "positives", args.positives.len(), tokens)?;
+    check_mut(OP, "du", args.du.to, tokens, width)?;
+    check_mut(OP, "dtable", args.dtable.to, items, width)?;
     args.logit.check(OP)?;
     args.mean_over
         .map_or(Ok(()), |n| super::check_positive(OP, "mean_over", n))?;

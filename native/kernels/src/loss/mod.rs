@@ -4,7 +4,9 @@
 mod full_softmax;
 pub mod naive;
 mod norm;
+mod objective;
 mod sampled;
+mod stage;
 mod token;
 
 pub use full_softmax::{FullSoftmax, full_softmax};
@@ -41,14 +43,6 @@ fn check_positive(op: &'static str, input: &'static str, x: f32) -> Outcome {
         "a positive finite number",
         format!("{x}"),
     ))
-}
-
-fn check_shape(op: &'static str, input: &'static str, expected: (usize, usize), got: (usize, usize)) -> Outcome {
-    if expected == got {
-        return Ok(());
-    }
-    let text = |(rows, cols)| format!("[{rows}, {cols}]");
-    Err(fault(FaultKind::Shape, op, input, text(expected), text(got)))
 }
 
 #[cfg(test)]

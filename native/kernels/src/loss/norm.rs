@@ -48,6 +48,50 @@ pub(super) fn unit_rows<'a>(cx: &'a Ctx, table: Rows, normalize: bool, eps: f32)
     }
 }
 
+/// `1 / max(|row|, eps)` of every row.
+pub(super) fn unit_factors<'a>(cx: &'a Ctx, table: Rows, eps: f32) -> Lease<'a, f32> {
+    let count = table.rows();
+    let mut factors = cx.scratch::<f32>(count);
+    {
+        let factors = Disjoint::new(&mut factors);
+        cx.pool.run(count.div_ceil(TILE), |task, _| {
+            let from = task * TILE;
+            // SAFETY: tasks own disjoint rows; `isa` is this CPU's.
+            unsafe {
+                let to = factors.range(from, TILE.min(count - from));
+                with_rows!(Rows, table, table => dispatch(cx.isa, MeasureRows { table, from, to, eps }));
+            }
+        });
+    }
+    factors
+}
+
+struct MeasureRows<'a, E> {
+    table: Mat<E>,
+    from: usize,
+    to: &'a mut [f32],
+    eps: f32,
+}
+
+impl<E: Element> Kernel for MeasureRows<'_, E> {
+    #[inline(always)]
+    unsafe fn run<V: Simd>(self) {
+        let cols = self.table.cols;
+        for (i, factor) in self.to.iter_mut().enumerate() {
+            // SAFETY: row `from + i` exists.
+            unsafe {
+                let row = self.table.row(self.from + i).as_ptr();
+                let mut sum = V::zero();
+                for k in 0..cols.div_ceil(LANES) {
+                    let x = load_vector::<V, E>(row, k, cols);
+                    sum = x.fma(x, sum);
+                }
+                *factor = 1.0 / sum.sum().sqrt().max(self.eps);
+            }
+        }
+    }
+}
+
 struct CopyRows<'a, E> {
     table: Mat<E>,
     from: usize,

@@ -11,11 +11,14 @@
 //! The table's gradient is never formed here: `coef` and `uhat` are its factors, see `embedding_update`.
 
 use super::Logit;
-use super::token::{Objective, Scorer, Stage, score_tokens};
+use super::objective::Objective;
+use super::stage::Stage;
+use super::token::{Scorer, Tile, score_tokens};
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, check_ids, fault};
 use crate::mat::{Disjoint, Grad, Mat, MatMut};
 use crate::rows::Rows;
+use crate::shape::{check_id_mat, check_len, check_mat, check_mut, check_table, check_vec};
 
 /// Tokens of one task.
 const TILE: usize = 32;
@@ -41,10 +44,7 @@ pub struct Sampled<'a> {
 /// `logq[V]`: log of each item's sampling probability, subtracted from the logits.
 pub fn sampled_softmax(cx: &Ctx, args: Sampled, logq: Option<&[f32]>) -> Outcome {
     let op = "sampled_softmax";
-    if let Some(logq) = logq.filter(|logq| logq.len() != args.table.rows()) {
-        let expected = format!("{} entries, one an item", args.table.rows());
-        return Err(fault(FaultKind::Shape, op, "logq", expected, format!("{}", logq.len())));
-    }
+    check_vec(op, "logq", logq, args.table.rows())?;
     run(cx, op, args, Objective::Softmax { logq })
 }
 
@@ -94,24 +94,28 @@ fn run(cx: &Ctx, op: &'static str, args: Sampled, objective: Objective) -> Outco
         uhat: args.uhat,
     };
     let mut losses = cx.scratch::<f64>(tokens);
-    let mut buffers = cx.per_worker::<f32>(scorer.buffer_len());
-    let mut drawn = cx.per_worker::<i32>(scorer.drawn_len());
+    let (mut floats, mut ids) = (
+        cx.per_worker::<f32>(scorer.floats()),
+        cx.per_worker::<i32>(scorer.ids()),
+    );
     {
-        let (losses, buffers, drawn) = (Disjoint::new(&mut losses), buffers.slots(), drawn.slots());
+        let (losses, floats, ids) = (Disjoint::new(&mut losses), floats.slots(), ids.slots());
         cx.pool.run(tokens.div_ceil(TILE), |task, worker| {
             let from = task * TILE;
-            let count = TILE.min(tokens - from);
             // SAFETY: tasks own disjoint tokens; a worker's slots are its own while it runs a task.
             unsafe {
-                let losses = losses.range(from, count);
+                let losses = losses.range(from, TILE.min(tokens - from));
+                let (floats, ids) = (floats.of(worker), ids.of(worker));
                 score_tokens(
                     cx.isa,
                     &stage,
                     &scorer,
-                    from,
-                    losses,
-                    buffers.of(worker),
-                    drawn.of(worker),
+                    Tile {
+                        from,
+                        losses,
+                        floats,
+                        ids,
+                    },
                 );
             }
         });
@@ -134,30 +138,15 @@ fn run(cx: &Ctx, op: &'static str, args: Sampled, objective: Objective) -> Outco
 
 fn check(op: &'static str, args: &Sampled) -> Outcome {
     let (tokens, width, draws) = (args.u.rows, args.u.cols, args.negatives.cols);
-    let shape = |input, expected, got| super::check_shape(op, input, expected, got);
-    shape(
-        "table",
-        (args.table.rows(), width),
-        (args.table.rows(), args.table.cols()),
-    )?;
-    shape("positives", (tokens, 1), (args.positives.len(), 1))?;
-    shape("negatives", (tokens, draws), (args.negatives.rows, draws))?;
-    shape("du", (tokens, width), (args.du.to.rows, args.du.to.cols))?;
-    shape("coef", (tokens, 1 + draws), (args.coef.rows, args.coef.cols))?;
-    shape("uhat", (tokens, width), (args.uhat.rows, args.uhat.cols))?;
+    check_table(op, "table", args.table, width)?;
+    check_len(op, "positives", args.positives.len(), tokens)?;
+    check_mat(op, "negatives", args.negatives, tokens, draws)?;
+    check_mut(op, "du", args.du.to, tokens, width)?;
+    check_mut(op, "coef", args.coef, tokens, 1 + draws)?;
+    check_mut(op, "uhat", args.uhat, tokens, width)?;
     args.logit.check(op)?;
     args.mean_over
         .map_or(Ok(()), |n| super::check_positive(op, "mean_over", n))?;
     check_ids(op, "positives", args.positives, args.table.rows(), true)?;
-    for t in 0..tokens {
-        // SAFETY: `t` is a row of the view.
-        check_ids(
-            op,
-            "negatives",
-            unsafe { args.negatives.row(t) },
-            args.table.rows(),
-            true,
-        )?;
-    }
-    Ok(())
+    check_id_mat(op, "negatives", args.negatives, args.table.rows())
 }

@@ -171,7 +171,7 @@ fn assert_on_every_context(p: &Problem, contexts: &[Vec<Ctx>], what: &str) {
 #[test]
 fn sampled_losses_match_their_oracle() {
     let contexts = contexts();
-    // The last of a shape is the table: small ones are staged, large ones read in place.
+    // The last of a shape is the table: small ones are copied, large ones read in place.
     let shapes = [
         [0, 8, 4, 9],
         [1, 1, 1, 2],
@@ -203,6 +203,12 @@ fn sampled_losses_match_their_oracle() {
             assert_on_every_context(&p, &contexts, &format!("{shape:?} objective {j} {normalize:?}"));
         }
     }
+}
+
+#[test]
+fn a_large_table_drawn_from_often_is_read_in_place_with_lengths_prepared() {
+    let p = problem([17, 1030, 511, 2100], Objective::Bce, (true, true));
+    assert_on_every_context(&p, &contexts(), "prepared lengths");
 }
 
 #[test]
@@ -351,7 +357,7 @@ fn numbers_that_are_not_finite_are_refused() {
             let mut p = problem([40, 16, 9, 30], objective.clone(), (true, true));
             p.positives[33] = 5;
             p.u[33 * 16 + 7] = bad;
-            let fault = run(&Ctx::new(2), &p, false).err().expect("a fault");
+            let fault = run(&Ctx::new(2), &p, false).expect_err("a fault");
             assert_eq!(fault.kind, FaultKind::NotFinite);
             assert!(fault.got.ends_with("token 33"), "{fault}");
             let mut p = problem([40, 16, 9, 30], objective.clone(), (false, false));

@@ -3,11 +3,12 @@
 //!   m = b1 m + (1 - b1) g      v = b2 v + (1 - b2) g^2
 //!   p = p - lr wd p - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 
-use super::{TILE, same_length};
+use super::TILE;
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
 use crate::mat::Disjoint;
 use crate::rows::{load_vector, store_vector};
+use crate::shape::check_len;
 use crate::simd::{LANES, Simd};
 use crate::simd_fn;
 
@@ -110,9 +111,9 @@ pub struct AdamW<'a> {
 pub fn adamw(cx: &Ctx, args: AdamW) -> Outcome {
     let op = "adamw";
     let len = args.p.len();
-    same_length(op, "g", len, args.g.len())?;
-    same_length(op, "m", len, args.m.len())?;
-    same_length(op, "v", len, args.v.len())?;
+    check_len(op, "g", args.g.len(), len)?;
+    check_len(op, "m", args.m.len(), len)?;
+    check_len(op, "v", args.v.len(), len)?;
     args.hyper.check(op)?;
     let factors = AdamFactors::new(&args.hyper, args.grad_scale);
     let (p, m, v) = (Disjoint::new(args.p), Disjoint::new(args.m), Disjoint::new(args.v));

@@ -1,35 +1,36 @@
 //! `y += a x`, exponential moving average, and conversion between f32 and FP16.
 
-use super::{TILE, same_length};
+use super::TILE;
 use crate::ctx::Ctx;
 use crate::fault::Outcome;
 use crate::mat::Disjoint;
 use crate::rows::{Element, load_vector, store_vector};
+use crate::shape::check_len;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// `y += a x`.
 pub fn add(cx: &Ctx, a: f32, x: &[f32], y: &mut [f32]) -> Outcome {
-    same_length("add", "x", y.len(), x.len())?;
+    check_len("add", "x", x.len(), y.len())?;
     combine(cx, Pass::Add(a), x, y);
     Ok(())
 }
 
 /// `y += (x - y) w`: with `w = 1 - decay` an exponential moving average of `x`.
 pub fn lerp(cx: &Ctx, w: f32, x: &[f32], y: &mut [f32]) -> Outcome {
-    same_length("lerp", "x", y.len(), x.len())?;
+    check_len("lerp", "x", x.len(), y.len())?;
     combine(cx, Pass::Lerp(w), x, y);
     Ok(())
 }
 
 /// To FP16 bits, nearest even; beyond 65504 becomes infinity.
 pub fn cast_to_f16(cx: &Ctx, x: &[f32], y: &mut [u16]) -> Outcome {
-    same_length("cast_to_f16", "x", y.len(), x.len())?;
+    check_len("cast_to_f16", "x", x.len(), y.len())?;
     combine(cx, Pass::Copy, x, y);
     Ok(())
 }
 
 pub fn cast_to_f32(cx: &Ctx, x: &[u16], y: &mut [f32]) -> Outcome {
-    same_length("cast_to_f32", "x", y.len(), x.len())?;
+    check_len("cast_to_f32", "x", x.len(), y.len())?;
     combine(cx, Pass::Copy, x, y);
     Ok(())
 }

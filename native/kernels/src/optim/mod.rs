@@ -13,24 +13,8 @@ pub use clip::{clip_scale, square_sum};
 pub use elementwise::{add, cast_to_f16, cast_to_f32, lerp};
 pub use fill::{TruncNormal, fill_constant, fill_normal, fill_trunc_normal, fill_uniform};
 
-use crate::fault::{FaultKind, Outcome, fault};
-
 /// Elements of one task: 64 KB of each operand.
 pub(crate) const TILE: usize = 16 * 1024;
-
-/// Lengths that must agree with the first operand's.
-pub(crate) fn same_length(op: &'static str, input: &'static str, expected: usize, got: usize) -> Outcome {
-    if expected == got {
-        return Ok(());
-    }
-    Err(fault(
-        FaultKind::Shape,
-        op,
-        input,
-        format!("{expected} elements"),
-        format!("{got}"),
-    ))
-}
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use super::naive::Step;
 use super::*;
-use crate::fault::FaultKind;
+use crate::fault::{FaultKind, Outcome};
 use crate::rng::Key;
 use crate::testing::*;
 

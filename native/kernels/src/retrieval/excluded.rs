@@ -4,6 +4,7 @@ use crate::arena::Lease;
 use crate::ctx::Ctx;
 use crate::fault::{Outcome, check_ids, check_offsets};
 use crate::mat::Disjoint;
+use crate::shape::check_len;
 
 /// Queries whose lists one task sorts.
 const TILE: usize = 64;
@@ -18,16 +19,7 @@ pub struct Excluded<'a> {
 impl Excluded<'_> {
     pub(super) fn check(&self, op: &'static str, queries: usize, items: usize) -> Outcome {
         check_offsets(op, self.offsets, self.ids.len())?;
-        if self.offsets.len() != queries + 1 {
-            let (expected, got) = (format!("{} offsets", queries + 1), format!("{}", self.offsets.len()));
-            return Err(crate::fault::fault(
-                crate::FaultKind::Shape,
-                op,
-                "excluded",
-                expected,
-                got,
-            ));
-        }
+        check_len(op, "excluded", self.offsets.len(), queries + 1)?;
         check_ids(op, "excluded", self.ids, items, true)
     }
 }

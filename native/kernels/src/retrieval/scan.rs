@@ -9,47 +9,53 @@ use crate::fault::{FaultKind, Outcome, fault};
 use crate::gemm::{MR, NR, Tile, tile};
 use crate::mat::Mat;
 use crate::rows::{Element, Rows, load_vector};
+use crate::shape::check_table;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::with_rows;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Queries of a group.
 pub(super) const GROUP: usize = 16 * MR;
-/// Few groups are cut into up to this many tasks by ranges of items, none shorter than `LEAST_RANGE`.
-const TASKS: usize = 64;
-const LEAST_RANGE: usize = 2048;
+/// Few groups are cut into up to this many tasks by ranges of items.
+const TASKS: usize = 32;
 
-/// Takes the scores of items `item..item + scores.len()` for one query. Within a range items come in ascending order,
-/// and a query's scores in a range come from one task.
+/// Sixteen scores of one query: of items `item..item + count`, the rest copies of the last one's.
+pub(super) struct Scores {
+    pub range: usize,
+    pub query: usize,
+    pub item: usize,
+    pub count: usize,
+    pub scores: [f32; NR],
+}
+
+/// Takes scores as they come: within a range in ascending order of items, and a query's from one task.
 pub(super) trait Sink: Sync {
-    fn take(&self, range: usize, query: usize, item: usize, scores: &[f32]);
+    /// Mark implementations `#[inline(always)]`.
+    ///
+    /// # Safety
+    /// Target features as for [`Simd`].
+    unsafe fn take<V: Simd>(&self, scores: &Scores);
 }
 
 pub(super) struct Scan {
     pub op: &'static str,
     pub queries: Mat, // [Q, D]
     pub table: Rows,  // [V, D]
+    /// No range of items is shorter, but for the last.
+    pub least_range: usize,
 }
 
 impl Scan {
     pub fn check(&self) -> Outcome {
-        let (expected, got) = (self.queries.cols, self.table.cols());
-        if expected == got {
-            return Ok(());
-        }
-        Err(fault(
-            FaultKind::Shape,
-            self.op,
-            "table",
-            format!("[{}, {expected}]", self.table.rows()),
-            format!("{got} columns"),
-        ))
+        check_table(self.op, "table", self.table, self.queries.cols)
     }
 
     /// Into how many ranges the items are cut: a function of the sizes alone.
     pub fn ranges(&self) -> usize {
         let groups = self.queries.rows.div_ceil(GROUP).max(1);
-        (TASKS / groups).min(self.table.rows().div_ceil(LEAST_RANGE)).max(1)
+        (TASKS / groups)
+            .min(self.table.rows().div_ceil(self.least_range))
+            .max(1)
     }
 
     pub fn run(&self, cx: &Ctx, sink: &impl Sink) -> Outcome {
@@ -65,16 +71,26 @@ impl Scan {
             unsafe {
                 let (slivers, panel) = packed.of(worker).split_at_mut(GROUP * depth);
                 let first = group * GROUP;
-                let count = GROUP.min(self.queries.rows - first);
-                pack_queries(self.queries.row_range(first, count), slivers);
+                let queries = GROUP.min(self.queries.rows - first);
+                pack_queries(self.queries.row_range(first, queries), slivers);
                 for item in (range * span..items.min((range + 1) * span)).step_by(NR) {
                     let ids: [usize; NR] = std::array::from_fn(|i| (item + i).min(items - 1));
                     with_rows!(Rows, self.table, table => dispatch(cx.isa, PackItems { table, ids, panel }));
-                    score(cx, depth, count, slivers, panel, |q, scores| {
-                        if scores.iter().any(|score| !score.is_finite()) {
-                            bad.fetch_min(first + q, Ordering::Relaxed);
-                        }
-                        sink.take(range, first + q, item, &scores[..NR.min(items - item)]);
+                    let count = NR.min(items - item);
+                    score(cx, depth, queries, slivers, panel, |q, rows| {
+                        let (first, bad) = (first + q, &bad);
+                        dispatch(
+                            cx.isa,
+                            Deliver {
+                                sink,
+                                range,
+                                first,
+                                item,
+                                count,
+                                rows,
+                                bad,
+                            },
+                        );
                     });
                 }
             }
@@ -106,9 +122,11 @@ impl Scan {
                 for part in (0..count).step_by(NR) {
                     let ids = std::array::from_fn(|i| targets[first + (part + i).min(count - 1)].max(0) as usize);
                     with_rows!(Rows, self.table, table => dispatch(cx.isa, PackItems { table, ids, panel }));
-                    score(cx, depth, count, slivers, panel, |q, row| {
-                        if (part..part + NR).contains(&q) {
-                            scores.range(first + q, 1)[0] = row[q - part];
+                    score(cx, depth, count, slivers, panel, |sliver, rows| {
+                        for (q, row) in (sliver..).zip(rows) {
+                            if (part..part + NR).contains(&q) {
+                                scores.range(first + q, 1)[0] = row[q - part];
+                            }
                         }
                     });
                 }
@@ -163,7 +181,7 @@ impl<E: Element> Kernel for PackItems<'_, E> {
     }
 }
 
-/// Calls `each(q, scores)` for the group's queries against one packed panel.
+/// Calls `each(q, scores)` for every sliver of the group against one packed panel, q being its first query.
 ///
 /// # Safety
 /// `slivers` and `panel` are packed for `depth`.
@@ -173,11 +191,12 @@ unsafe fn score(
     queries: usize,
     slivers: &[f32],
     panel: &[f32],
-    mut each: impl FnMut(usize, &[f32; NR]),
+    mut each: impl FnMut(usize, &[[f32; NR]]),
 ) {
     let mut c = [[0.0f32; NR]; MR];
     for first in (0..queries).step_by(MR) {
         let (a, b) = (slivers[first * depth..].as_ptr(), panel.as_ptr());
+        let (c_ptr, stride) = (c.as_mut_ptr().cast(), NR);
         // SAFETY: the caller's packing; `c` is a whole tile.
         unsafe {
             tile(
@@ -186,14 +205,56 @@ unsafe fn score(
                     k: depth,
                     a,
                     b,
-                    c: c.as_mut_ptr().cast(),
-                    stride: NR,
+                    c: c_ptr,
+                    stride,
                     accumulate: false,
                 },
             )
         };
-        for (r, scores) in c.iter().enumerate().take(queries - first) {
-            each(first + r, scores);
+        each(first, &c[..MR.min(queries - first)]);
+    }
+}
+
+/// Hands a sliver's scores to the sink.
+struct Deliver<'a, S> {
+    sink: &'a S,
+    range: usize,
+    /// Query of the first row.
+    first: usize,
+    item: usize,
+    count: usize,
+    rows: &'a [[f32; NR]],
+    /// The lowest query seen with a score that is not finite.
+    bad: &'a AtomicUsize,
+}
+
+impl<S: Sink> Kernel for Deliver<'_, S> {
+    #[inline(always)]
+    unsafe fn run<V: Simd>(self) {
+        let Deliver {
+            sink,
+            range,
+            item,
+            count,
+            ..
+        } = self;
+        for (query, scores) in (self.first..).zip(self.rows) {
+            // SAFETY: below a SIMD entry; a row is two vectors.
+            unsafe {
+                // NaN once a score is NaN or infinite.
+                let poison = V::load(scores.as_ptr()).mul(V::zero());
+                let poison = V::load(scores.as_ptr().add(LANES)).fma(V::zero(), poison);
+                if poison.sum().is_nan() {
+                    self.bad.fetch_min(query, Ordering::Relaxed);
+                }
+                sink.take::<V>(&Scores {
+                    range,
+                    query,
+                    item,
+                    count,
+                    scores: *scores,
+                });
+            }
         }
     }
 }

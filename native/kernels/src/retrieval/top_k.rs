@@ -3,13 +3,18 @@
 //! Each range of items keeps a heap of k candidates a query, worst at the root; heaps of several ranges are merged.
 
 use super::excluded::{Excluded, SortedLists};
-use super::scan::{Scan, Sink};
+use super::scan::{Scan, Scores, Sink};
 use crate::ctx::Ctx;
-use crate::fault::{FaultKind, Outcome, fault};
+use crate::fault::Outcome;
 use crate::mat::{Disjoint, Mat, MatMut};
 use crate::rows::Rows;
+use crate::shape::check_mut;
+use crate::simd::{LANES, Simd};
 
 const OP: &str = "top_k";
+const LEAST_RANGE: usize = 2048;
+/// Items of a range for each place in its heap: filling a heap costs more than scoring its items.
+const ITEMS_PER_PLACE: usize = 64;
 /// Queries merged by one task.
 const TILE: usize = 16;
 
@@ -23,22 +28,16 @@ pub struct TopK<'a> {
 }
 
 pub fn top_k(cx: &Ctx, args: TopK) -> Outcome {
+    let (queries, k) = (args.queries.rows, args.ids.cols);
     let scan = Scan {
         op: OP,
         queries: args.queries,
         table: args.table,
+        least_range: LEAST_RANGE.max(ITEMS_PER_PLACE * k),
     };
-    let (queries, k) = (args.queries.rows, args.ids.cols);
     scan.check()?;
-    for (input, got) in [
-        ("ids", (args.ids.rows, k)),
-        ("scores", (args.scores.rows, args.scores.cols)),
-    ] {
-        if got != (queries, k) {
-            let (expected, got) = (format!("[{queries}, {k}]"), format!("[{}, {}]", got.0, got.1));
-            return Err(fault(FaultKind::Shape, OP, input, expected, got));
-        }
-    }
+    check_mut(OP, "ids", args.ids, queries, k)?;
+    check_mut(OP, "scores", args.scores, queries, k)?;
     args.excluded
         .map_or(Ok(()), |lists| lists.check(OP, queries, args.table.rows()))?;
     let excluded = SortedLists::new(cx, args.excluded);
@@ -47,12 +46,15 @@ pub fn top_k(cx: &Ctx, args: TopK) -> Outcome {
     let (mut ids, mut scores) = (cx.scratch::<i32>(slots * k), cx.scratch::<f32>(slots * k));
     let mut counts = cx.scratch::<usize>(slots);
     counts.fill(0);
+    let mut bars = cx.scratch::<f32>(slots);
+    bars.fill(f32::NEG_INFINITY);
     let best = Best {
         queries,
         k,
         ids: Disjoint::new(&mut ids),
         scores: Disjoint::new(&mut scores),
         counts: Disjoint::new(&mut counts),
+        bars: Disjoint::new(&mut bars),
         excluded: &excluded,
     };
     if k > 0 {
@@ -82,6 +84,8 @@ struct Best<'a> {
     ids: Disjoint<'a, i32>,
     scores: Disjoint<'a, f32>,
     counts: Disjoint<'a, usize>,
+    /// What a score must exceed to be worth a look.
+    bars: Disjoint<'a, f32>,
     excluded: &'a SortedLists<'a>,
 }
 
@@ -101,24 +105,38 @@ impl<'a> Best<'a> {
 }
 
 impl Sink for Best<'_> {
-    fn take(&self, range: usize, query: usize, item: usize, scores: &[f32]) {
-        // SAFETY: a query's scores in a range come from one task.
-        let mut heap = unsafe { self.heap(range, query) };
-        // Once the heap is full a later item needs a strictly higher score: its id is higher.
-        let bar = if *heap.count == self.k {
-            heap.scores[0]
-        } else {
-            f32::NEG_INFINITY
-        };
-        if *heap.count == self.k && scores.iter().all(|&score| score <= bar) {
-            return;
+    #[inline(always)]
+    unsafe fn take<V: Simd>(&self, s: &Scores) {
+        // SAFETY: a query's scores in a range come from one task; sixteen scores are two vectors.
+        unsafe {
+            let bar = &mut self.bars.range(s.range * self.queries + s.query, 1)[0];
+            let best = V::load(s.scores.as_ptr()).max(V::load(s.scores.as_ptr().add(LANES)));
+            // Once the heap is full a later item needs a strictly higher score, for its id is higher.
+            if best.lanes_max() > *bar {
+                *bar = self.offer(s);
+            }
         }
-        let excluded = self.excluded.of(query);
-        for (i, &score) in scores.iter().enumerate() {
-            let id = (item + i) as i32;
+    }
+}
+
+impl Best<'_> {
+    /// Offers each score to the query's heap; returns what the next ones must exceed.
+    ///
+    /// # Safety
+    /// As [`Best::heap`].
+    #[inline(never)]
+    unsafe fn offer(&self, s: &Scores) -> f32 {
+        let mut heap = unsafe { self.heap(s.range, s.query) };
+        let excluded = self.excluded.of(s.query);
+        for (id, &score) in (s.item as i32..).zip(&s.scores[..s.count]) {
             if heap.admits(score, id) && excluded.binary_search(&id).is_err() {
                 heap.offer(score, id);
             }
+        }
+        if *heap.count == self.k {
+            heap.scores[0]
+        } else {
+            f32::NEG_INFINITY
         }
     }
 }

@@ -1,0 +1,103 @@
+//! Rows of a large table: entries sorted by row, each row's run summed in registers.
+
+use super::Contribution;
+use super::apply::Target;
+use super::sort::Entry;
+use crate::gathered::{Terms, add_weighted};
+use crate::mat::Mat;
+use crate::rows::Element;
+use crate::simd::{Kernel, LANES, Simd};
+
+/// Sorted entries of one task, which finishes the rows that begin among them.
+pub(super) const TILE: usize = 1024;
+/// Source rows asked for ahead of their use.
+const AHEAD: usize = 6;
+
+/// The rows whose entries begin in `from..from + TILE`.
+pub(super) struct Runs<'a, E> {
+    pub target: Target<'a, E>,
+    pub contributions: &'a [Contribution],
+    pub entries: &'a [Entry],
+    pub from: usize,
+    /// Two padded rows.
+    pub buffer: &'a mut [f32],
+    pub square: &'a mut f64,
+}
+
+impl<E: Element> Kernel for Runs<'_, E> {
+    #[inline(always)]
+    unsafe fn run<V: Simd>(self) {
+        let entries = self.entries;
+        let end = entries.len().min(self.from + TILE);
+        let (plain, unit) = self.buffer.split_at_mut(self.target.table.cols.next_multiple_of(LANES));
+        let mut at = self.from;
+        if at > 0 {
+            at += run_length(&entries[at..], entries[at - 1].id);
+        }
+        while at < end {
+            let id = entries[at].id;
+            let count = run_length(&entries[at..], id);
+            plain.fill(0.0);
+            unit.fill(0.0);
+            let mut through_norm = false;
+            let mut done = 0;
+            while done < count {
+                let run = &entries[at + done..];
+                let number = run[0].contribution();
+                let same = run[..count - done]
+                    .iter()
+                    .take_while(|entry| entry.contribution() == number)
+                    .count();
+                let contribution = &self.contributions[number];
+                let normalized = contribution.normalized.is_some();
+                through_norm |= normalized;
+                let sum = if normalized { &mut *unit } else { &mut *plain };
+                let terms = Run {
+                    source: contribution.source,
+                    entries: run,
+                    count: same,
+                };
+                // SAFETY: sources were checked; buffers hold whole vectors.
+                unsafe { add_weighted::<V, f32>(&terms, self.target.table.cols, sum.as_mut_ptr()) };
+                done += same;
+            }
+            // SAFETY: this task alone has the row.
+            *self.square += unsafe {
+                self.target
+                    .finish::<V>(id as usize, plain, through_norm.then_some(&*unit))
+            };
+            at += count;
+        }
+    }
+}
+
+/// How many of the first entries are of row `id`.
+fn run_length(entries: &[Entry], id: u32) -> usize {
+    entries.iter().take_while(|entry| entry.id == id).count()
+}
+
+/// Consecutive entries of one row from one contribution. `entries` runs on to the end, for prefetching.
+struct Run<'a> {
+    source: Mat,
+    entries: &'a [Entry],
+    count: usize,
+}
+
+impl Terms<f32> for Run<'_> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.count
+    }
+    #[inline(always)]
+    unsafe fn term(&self, j: usize) -> (*const f32, f32) {
+        unsafe {
+            let entry = self.entries.get_unchecked(j);
+            (self.source.ptr.add(entry.row() * self.source.stride), entry.weight)
+        }
+    }
+    #[inline(always)]
+    unsafe fn upcoming(&self, j: usize) -> Option<*const f32> {
+        let entry = self.entries.get(j + AHEAD)?;
+        Some(self.source.ptr.wrapping_add(entry.row() * self.source.stride))
+    }
+}
