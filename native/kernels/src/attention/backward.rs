@@ -267,6 +267,8 @@ impl<U: Unweigh> BackwardTask<'_, U> {
         let total = square(s.total, self.partial.is_some());
         unsafe {
             let (weights, grads) = (s.weights.add((row - from) * ROW), s.grads.add((row - from) * ROW));
+            panel.prefetch::<V>(panel.bias);
+            panel.prefetch::<V>(total);
             for col in (0..panel.keys).step_by(NR) {
                 let scores = Scores {
                     depth: a,

@@ -231,6 +231,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
             },
         };
         unsafe {
+            panel.prefetch::<V>(panel.bias);
             for col in (0..panel.keys).step_by(NR) {
                 let scores = Scores {
                     depth: heads.a,

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 /// Most tokens of a block. A multiple of 48, so that blocks begin on a tile's edge in both directions.
-pub const BLOCK: usize = 480;
+pub const BLOCK: usize = 384;
 /// Heads are taken together, so that a bias is computed once for all of them, until they are this wide.
 const GROUP_WIDTH: usize = 256;
 
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn waves_visit_every_pair_once_without_conflict_and_know_their_first() {
         let cx = Ctx::new(1);
-        let lengths = [0, 1, 7, 479, 480, 481, 2048, 3, 5000, 1000, 0, 60];
+        let lengths = [0, 1, 7, 383, 384, 385, 2048, 3, 5000, 1000, 0, 60];
         let offsets: Vec<i32> = std::iter::once(0)
             .chain(lengths.iter().scan(0, |end, length| {
                 *end += length;

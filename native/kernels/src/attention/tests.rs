@@ -448,7 +448,7 @@ fn several_blocks_to_a_sequence() {
     for op in ops() {
         check(
             op,
-            &Case::biased(&[3, 1100, 481, 0, 480], 3, 8, 16, Clock::Ascending),
+            &Case::biased(&[3, 800, 385, 0, 384], 3, 8, 16, Clock::Ascending),
             Isa::detect(),
         );
     }
@@ -467,7 +467,7 @@ fn nothing_at_all() {
 #[test]
 fn the_same_bits_for_any_number_of_threads() {
     for op in ops() {
-        let case = Case::biased(&[700, 20, 0, 1500, 90, 130, 479, 2], 5, 32, 64, Clock::Ascending);
+        let case = Case::biased(&[500, 20, 0, 1200, 90, 130, 384, 2], 5, 32, 64, Clock::Ascending);
         let data = case.data();
         let d_o = random(9, data.tokens() * case.heads * case.v * op.channels(), 1.0);
         let runs: Vec<Results> = (1..=3)

@@ -1,7 +1,7 @@
 //! What turns scores into weights: the only place where HSTU, FuXi and softmax attention differ inside a tile.
 
 use super::plan::BLOCK;
-use super::tile::MR;
+use super::tile::{MR, NR};
 use crate::simd::{LANES, Simd};
 
 /// Six queries against the keys of one tile, one head.
@@ -32,6 +32,18 @@ impl Panel {
             (self.query + row + 1).saturating_sub(self.key).min(self.keys)
         } else {
             0
+        }
+    }
+
+    /// Asks for the panel's rows of a square before they are needed.
+    #[inline(always)]
+    pub unsafe fn prefetch<V: Simd>(&self, square: *const f32) {
+        if !square.is_null() {
+            for row in 0..MR {
+                for at in (0..self.keys).step_by(NR) {
+                    unsafe { V::prefetch(square.wrapping_add(row * BLOCK + at)) };
+                }
+            }
         }
     }
 
@@ -111,9 +123,8 @@ impl Unweigh for Silu {
         unsafe {
             for row in 0..MR {
                 let (s, g) = (scores.add(row * panel.stride), grads.add(row * panel.stride));
-                let bias = panel.bias.wrapping_add(row * BLOCK);
-                let visible = panel.visible(row);
-                for at in (0..visible).step_by(LANES) {
+                let (bias, sum) = (panel.bias.wrapping_add(row * BLOCK), total.wrapping_add(row * BLOCK));
+                for at in (0..panel.visible(row)).step_by(LANES) {
                     let mut x = V::load(s.add(at));
                     if !panel.bias.is_null() {
                         x = x.add(V::load(bias.add(at)));
@@ -124,25 +135,18 @@ impl Unweigh for Silu {
                     let ds = V::load(g.add(at)).mul(slope);
                     weight.store(s.add(at));
                     ds.store(g.add(at));
+                    if !total.is_null() {
+                        let sum = sum.add(at);
+                        if fresh {
+                            ds.store(sum)
+                        } else {
+                            ds.add(V::load(sum)).store(sum)
+                        }
+                    }
                 }
                 panel.mask::<V>(row, scores);
                 panel.mask::<V>(row, grads);
-                if !total.is_null() {
-                    collect::<V>(g, total.add(row * BLOCK), visible, fresh);
-                }
             }
-        }
-    }
-}
-
-/// Adds a row of score gradients to the sum over heads. Writes whole vectors.
-#[inline(always)]
-pub unsafe fn collect<V: Simd>(row: *const f32, total: *mut f32, visible: usize, fresh: bool) {
-    unsafe {
-        for at in (0..visible).step_by(LANES) {
-            let x = V::load(row.add(at));
-            let x = if fresh { x } else { x.add(V::load(total.add(at))) };
-            x.store(total.add(at));
         }
     }
 }
