@@ -35,7 +35,7 @@ impl Buckets {
     fn new() -> Buckets {
         let mut least = [u64::MAX; BUCKETS + 1];
         least[0] = 0;
-        for b in 1..BUCKETS {
+        for (b, least) in least.iter_mut().enumerate().take(BUCKETS).skip(1) {
             // The definition is monotone in the gap: bisect for the first gap that reaches bucket b.
             let (mut below, mut above) = (0, i64::MAX);
             while above - below > 1 {
@@ -46,7 +46,7 @@ impl Buckets {
                     above = middle
                 }
             }
-            least[b] = above as u64;
+            *least = above as u64;
         }
         let base = std::array::from_fn(|cell| {
             let first = first_of_cell(cell);

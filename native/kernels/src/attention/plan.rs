@@ -220,7 +220,7 @@ mod tests {
             for block in 0..blocks.count {
                 let range = blocks.range(block);
                 assert_eq!(range.start, end);
-                assert!(range.start % MR == 0 && range.start % NR == 0);
+                assert!(range.start.is_multiple_of(MR) && range.start.is_multiple_of(NR));
                 assert!(!range.is_empty() && range.len() <= BLOCK);
                 end = range.end;
             }
