@@ -117,7 +117,7 @@ export class Device implements TensorHome {
     return accept(this.#addon.stats(this.#id));
   }
 
-  /** Finishes what was enqueued and gives all memory back. Later calls are refused. */
+  /** Drops what was not yet begun (sync first to have it done) and gives all memory back. Later calls are refused. */
   dispose(): void {
     this.#addon.close(this.#id);
   }

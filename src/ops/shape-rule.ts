@@ -10,8 +10,8 @@ export function expectShape(op: string, input: string, tensor: Tensor, rows: num
     kind: 'shape',
     op,
     input,
-    expected: `${rows} x ${cols}`,
-    got: `${tensor.rows} x ${tensor.cols}`,
+    expected: `[${rows}, ${cols}]`,
+    got: `[${tensor.rows}, ${tensor.cols}]`,
   });
 }
 

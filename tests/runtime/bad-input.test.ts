@@ -124,7 +124,7 @@ const LATER: [string, () => void, object][] = [
         v: filled(1, 4),
         hyper: { lr: 1, beta1: 0.9, beta2: 0.9, eps: 1e-8, weightDecay: 0, step: 1 },
       }),
-    { kind: 'shape', op: 'adamw', input: 'm', expected: '4 elements', got: '3' },
+    { kind: 'shape', op: 'adamw', input: 'm', expected: '[4]', got: '[3]' },
   ],
   [
     'a step of 0',
@@ -149,12 +149,12 @@ const AT_ONCE: [string, () => void, object][] = [
   [
     'a weight of another height',
     () => normLinear(tape, filled(T, D), parameter(3, 4)),
-    { kind: 'shape', op: 'norm_linear', input: 'w', expected: '2 x 4', got: '3 x 4' },
+    { kind: 'shape', op: 'norm_linear', input: 'w', expected: '[2, 4]', got: '[3, 4]' },
   ],
   [
     'a bias of another width',
     () => normLinear(tape, filled(T, D), parameter(D, 4), { bias: parameter(1, 3) }),
-    { kind: 'shape', input: 'bias', expected: '1 x 4', got: '1 x 3' },
+    { kind: 'shape', input: 'bias', expected: '[1, 4]', got: '[1, 3]' },
   ],
   [
     'a residual of other tokens',
@@ -162,7 +162,7 @@ const AT_ONCE: [string, () => void, object][] = [
       gatedNormLinearResidual(tape, { u: filled(T, D), o: filled(T, D), x: filled(3, D) }, parameter(D, D), {
         norm: 'layer',
       }),
-    { kind: 'shape', op: 'gated_norm_linear_residual', input: 'x', expected: '4 x 2', got: '3 x 2' },
+    { kind: 'shape', op: 'gated_norm_linear_residual', input: 'x', expected: '[4, 2]', got: '[3, 2]' },
   ],
   [
     'times without query times',
@@ -182,7 +182,7 @@ const AT_ONCE: [string, () => void, object][] = [
   [
     'negatives of other tokens',
     () => lose({ negatives: device.tensor([3, 2], 'i32') }),
-    { kind: 'shape', op: 'sampled_softmax', input: 'negatives', expected: '4 x 2', got: '3 x 2' },
+    { kind: 'shape', op: 'sampled_softmax', input: 'negatives', expected: '[4, 2]', got: '[3, 2]' },
   ],
   [
     'a disposed input',

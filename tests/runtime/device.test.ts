@@ -120,6 +120,18 @@ describe('a handle', () => {
   });
 });
 
+describe('a closed device', () => {
+  it('drops what was not begun and refuses the promises that were open', async () => {
+    const other = Device.open({ threads: 1 });
+    const out = other.tensor([1, 2], 'i64');
+    for (let i = 0; i < 500; i++) other.call('fma_peak').number(50_000_000).tensor(out).submit();
+    const [read, synced] = [other.read(out), other.sync('compute')];
+    other.dispose();
+    await expect(read).rejects.toMatchObject({ kind: 'closed' });
+    await expect(synced).rejects.toMatchObject({ kind: 'closed' });
+  });
+});
+
 describe('a call', () => {
   it('with a missing, surplus or mistyped argument is refused when it is enqueued', () => {
     using floats = device.tensor([1, 4]);

@@ -74,7 +74,7 @@ pub fn open(threads: u32, portable: bool, values: Float64Array) -> Either<u32, R
     }))
 }
 
-/// Finishes what was enqueued and gives everything back. Later calls are refused.
+/// Drops what was not yet begun, gives everything back. Promises still open resolve to a refusal, as do later calls.
 #[napi]
 pub fn close(device: u32) {
     let runtime = DEVICES.with_borrow_mut(|devices| devices.get_mut(device as usize).and_then(Option::take));

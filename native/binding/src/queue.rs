@@ -6,7 +6,7 @@
 //! A failure sticks: later commands are skipped until a sync has reported it. A wait for a failed stream fails too.
 
 use crate::command::Command;
-use crate::refusal::{Outcome, Refusal, panicked};
+use crate::refusal::{Outcome, Refusal, panicked, refusal};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,9 +32,13 @@ pub struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// Ends this stream's failed state and returns what had failed.
+    /// Ends this stream's failed state and returns what had failed. A stream that was closed stays so.
     pub fn take_fault(&self) -> Option<Refusal> {
-        self.queues[self.stream].fault().take()
+        let queue = &self.queues[self.stream];
+        if queue.stop.load(Ordering::SeqCst) {
+            return self.failed();
+        }
+        queue.fault().take()
     }
 
     pub fn failed(&self) -> Option<Refusal> {
@@ -181,14 +185,17 @@ impl Queue {
         }
     }
 
+    /// Closes the stream: the command at hand is finished, later work is skipped, questions are answered by a refusal.
     fn stop(&self) {
+        let closed = refusal("closed", "close", "device", "an open device", "one that was closed");
+        self.fault().get_or_insert(closed);
         let _held = self.held();
         self.stop.store(true, Ordering::SeqCst);
         self.work.notify_one();
     }
 }
 
-/// The three streams and their threads. Dropping it finishes what was enqueued.
+/// The three streams and their threads. Dropping it closes them, see [`Queue::stop`].
 pub struct Streams {
     pub queues: Arc<[Arc<Queue>; STREAMS]>,
     threads: Vec<JoinHandle<()>>,

@@ -19,7 +19,7 @@ use turbogr_kernels::isa::Isa;
 static OPENED: AtomicU64 = AtomicU64::new(0);
 
 pub struct Runtime {
-    /// Dropped first: finishes all commands before the memory goes.
+    /// Dropped first: no command runs any more when the memory goes.
     streams: Streams,
     tensors: Tensors,
     cx: Arc<Ctx>,
