@@ -18,5 +18,5 @@ export function expectShape(op: string, input: string, tensor: Tensor, rows: num
 /** An input that is read flat must have this many elements. */
 export function expectSize(op: string, input: string, tensor: Tensor, size: number): void {
   if (tensor.size === size) return;
-  throw new TurboError({ kind: 'shape', op, input, expected: `${size} elements`, got: `${tensor.size}` });
+  throw new TurboError({ kind: 'shape', op, input, expected: `[${size}]`, got: `[${tensor.size}]` });
 }

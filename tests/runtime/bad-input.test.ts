@@ -172,7 +172,7 @@ const AT_ONCE: [string, () => void, object][] = [
   [
     'times of other tokens',
     () => attend({ times: int64(1), queryTimes: good }),
-    { kind: 'shape', input: 'times', expected: '4 elements', got: '1' },
+    { kind: 'shape', input: 'times', expected: '[4]', got: '[1]' },
   ],
   [
     'a drop probability of 1',
