@@ -26,7 +26,7 @@ export async function evaluate(path: string, options: EvaluateOptions = {}): Pro
   using run = new OpenRun(path, options.threads === undefined ? {} : { threads: options.threads });
   const { evaluation, ...rest } = run.config;
   const config = { ...rest, evaluation: { ...evaluation, ...(options.exclude && { exclude: options.exclude }) } };
-  return evaluateModel({ model: run.model, source: run.source, config, part: options.part ?? 'test' });
+  return await evaluateModel({ model: run.model, source: run.source, config, part: options.part ?? 'test' });
 }
 
 export interface EvaluateModelInput {
