@@ -40,6 +40,21 @@ export const RECIPES: Record<string, ConfigInput> = {
     ...movieLens({ kind: 'hstu', d: 128, blocks: 4, heads: 4, dqk: 32, dv: 128, maxLength: 1024, dropout: 0.5 }),
     optimizer: { lr: 1e-3, beta2: 0.98, table: 'lazy-adam' },
   },
+  // KuaiRand-Pure's standard log: many short histories, times in ms.
+  'kuairand-pure-hstu': {
+    model: { kind: 'hstu', d: 64, blocks: 2, heads: 2, maxLength: 50, dropout: 0.3 },
+    batch: { tokens: 4096 },
+    epochs: 40,
+    evaluation: { patience: 5 },
+  },
+  // Who changed which package: very long histories, most targets are repeats, so nothing is left out of the ranking.
+  'package-log-hstu': {
+    model: { kind: 'hstu', d: 64, blocks: 2, heads: 2, maxLength: 512, dropout: 0.2 },
+    optimizer: { lr: 2e-3, table: 'lazy-adam' },
+    batch: { tokens: 8192 },
+    epochs: 15,
+    evaluation: { exclude: 'none', patience: 3 },
+  },
   'hstu-large': paper('hstu', 'large'),
   'hstu-long': paper('hstu', 'long'),
   'fuxi-large': paper('fuxi', 'large'),
