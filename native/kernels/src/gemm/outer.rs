@@ -1,62 +1,53 @@
-//! `C[m, n] (+)= sum over tokens of A[t, :]^T B[t, :]`: the weight gradient. Tokens come in slices of fixed length; both
-//! operands of a slice are packed by all threads, then tiles of C are the tasks. C is summed in the order of the
-//! tokens, so there is no private copy of it and nothing to reduce.
+//! `C[m, n] (+)= sum over tokens of A[t, :]^T B[t, :]`: the weight gradient. Tokens come in slices of fixed length. A of
+//! a slice is packed by all threads; then groups of columns are the tasks, each packing its columns of B for itself.
+//! C is summed in the order of the tokens, so there is no private copy of it and nothing to reduce.
 
 use super::pack::{copy_line, even_part};
 use super::source::Source;
 use super::tile::{MR, NR, Tile, tile};
 use crate::ctx::Ctx;
-use crate::mat::{Disjoint, Grad, Mat, MatMut};
-use crate::reduce::{BLOCK, add_row, sum_rows};
-use crate::simd::{Kernel, Simd, dispatch};
+use crate::mat::{Grad, MatMut};
+use crate::reduce::add_row;
+use crate::simd::{Kernel, LANES, Simd, dispatch};
 
-/// Tokens packed at a time, all of which a tile adds up in registers: a panel of B takes 32 KB, a task's part of A 192 KB.
+/// Tokens of a slice, all of which a tile adds up in registers: a panel of B takes 32 KB, a sliver of A 12 KB.
 const SLICE: usize = 512;
-/// Slivers of six rows in a task's part of C.
-const SLIVERS: usize = 16;
-/// Panels of 16 columns in a task's part of C.
-const PANELS: usize = 8;
-/// Smaller parts of C rather than fewer than this, so that the threads finish together.
-const TASKS: usize = 16;
-/// One cache line between packed columns, so that those of a power-of-two depth do not share a cache set.
+/// Tokens of A packed by one task.
+const TOKENS: usize = 64;
+/// Most panels of 16 columns in a task: their B takes 128 KB of a 512 KB L2 (Zen 3).
+const PANELS: usize = 4;
+/// Narrower tasks rather than fewer than this, so that the threads finish together.
+const TASKS: usize = 6;
+/// One cache line between slivers, so that those of a power-of-two depth do not share a cache set.
 const GAP: usize = 16;
 
-/// Packs tokens `[first, first + rows)` of a slice at `at` tokens into it, all columns of both operands.
-struct PackTokens<'a, A, B> {
-    left: &'a A,
-    right: &'a B,
+/// Packs tokens `[first, first + rows)` of A as slivers of six columns, `[token][6]` each, `stride` apart.
+struct PackSlivers<'a, A> {
+    source: &'a A,
     m: usize,
-    n: usize,
     first: usize,
     rows: usize,
-    at: usize,
     stage: *mut f32,
-    slivers: *mut f32,
-    sliver_stride: usize,
-    panels: *mut f32,
-    panel_stride: usize,
-    /// Sum of the right operand's rows, if wanted.
-    sums: Option<*mut f32>,
+    to: *mut f32,
+    stride: usize,
 }
 
-impl<A: Source, B: Source> Kernel for PackTokens<'_, A, B> {
+impl<A: Source> Kernel for PackSlivers<'_, A> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
-        unsafe {
-            if let Some(sums) = self.sums {
-                std::slice::from_raw_parts_mut(sums, self.n).fill(0.0);
-            }
-            for t in 0..self.rows {
-                let row = self.left.row::<V>(self.first + t, 0, self.m, self.stage);
-                let to = self.slivers.add((self.at + t) * MR);
+        for t in 0..self.rows {
+            // SAFETY: the token exists, and has its place in every sliver.
+            unsafe {
+                let row = self.source.row::<V>(self.first + t, 0, self.m, self.stage);
+                let to = self.to.add(t * MR);
                 // Eight lanes for six: the two beyond are the next token's, written after. Not so for the last.
                 let wide = if t + 1 < self.rows {
-                    (self.m - 2.min(self.m)) / MR
+                    self.m.saturating_sub(2) / MR
                 } else {
                     0
                 };
                 for sliver in 0..wide {
-                    V::load(row.add(sliver * MR)).store(to.add(sliver * self.sliver_stride));
+                    V::load(row.add(sliver * MR)).store(to.add(sliver * self.stride));
                 }
                 for sliver in wide..self.m.div_ceil(MR) {
                     for r in 0..MR {
@@ -65,21 +56,127 @@ impl<A: Source, B: Source> Kernel for PackTokens<'_, A, B> {
                         } else {
                             0.0
                         };
-                        *to.add(sliver * self.sliver_stride + r) = x;
+                        *to.add(sliver * self.stride + r) = x;
                     }
                 }
-                let row = self.right.row::<V>(self.first + t, 0, self.n, self.stage);
-                let to = self.panels.add((self.at + t) * NR);
-                for panel in 0..self.n.div_ceil(NR) {
-                    copy_line::<V>(
-                        row.add(panel * NR),
-                        self.n - panel * NR,
-                        to.add(panel * self.panel_stride),
-                    );
+            }
+        }
+    }
+}
+
+/// Columns `[j, j + cols)` of C over one slice: packs them of B, adds up their tiles.
+struct Columns<'a, B> {
+    right: &'a B,
+    first: usize,
+    rows: usize,
+    j: usize,
+    cols: usize,
+    stage: *mut f32,
+    /// Packed A, slivers `stride` apart.
+    slivers: *const f32,
+    stride: usize,
+    /// Room for packed B, panels one after the other.
+    panels: *mut f32,
+    to: Grad,
+    sums: Option<Grad>,
+}
+
+impl<B: Source> Kernel for Columns<'_, B> {
+    #[inline(always)]
+    unsafe fn run<V: Simd>(self) {
+        unsafe {
+            let depth = self.rows;
+            let mut sums = [0.0f32; PANELS * NR];
+            for t in 0..depth {
+                let row = self.right.row::<V>(self.first + t, self.j, self.cols, self.stage);
+                for at in (0..self.cols).step_by(NR) {
+                    copy_line::<V>(row.add(at), self.cols - at, self.panels.add(at * depth + t * NR));
                 }
-                if let Some(sums) = self.sums {
-                    add_row::<V>(sums, row, self.n);
+                if self.sums.is_some() {
+                    add_row::<V>(sums.as_mut_ptr(), row, self.cols);
                 }
+            }
+            if let Some(to) = self.sums {
+                add_part::<V>(
+                    sums.as_ptr(),
+                    1,
+                    self.cols,
+                    Grad {
+                        to: self.columns(to.to, 0),
+                        ..to
+                    },
+                );
+            }
+            for i in (0..self.to.to.rows).step_by(MR) {
+                let a = self.slivers.add(i / MR * self.stride);
+                for at in (0..self.cols).step_by(NR) {
+                    let c = self.columns(self.to.to, i);
+                    let b = self.panels.add(at * depth);
+                    let (rows, cols) = (MR.min(self.to.to.rows - i), NR.min(self.cols - at));
+                    let to = Grad {
+                        to: MatMut { ptr: c.at(0, at), ..c },
+                        ..self.to
+                    };
+                    if rows == MR && cols == NR {
+                        let (c, stride, accumulate) = (to.to.ptr, to.to.stride, to.accumulate);
+                        tile(
+                            V::ISA,
+                            &Tile {
+                                k: depth,
+                                a,
+                                b,
+                                c,
+                                stride,
+                                accumulate,
+                            },
+                        );
+                    } else {
+                        let mut edge = [0.0f32; MR * NR];
+                        let c = edge.as_mut_ptr();
+                        tile(
+                            V::ISA,
+                            &Tile {
+                                k: depth,
+                                a,
+                                b,
+                                c,
+                                stride: NR,
+                                accumulate: false,
+                            },
+                        );
+                        add_part::<V>(c, rows, cols, to);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<B> Columns<'_, B> {
+    /// This task's columns of `c`, from row `i` on.
+    #[inline(always)]
+    fn columns(&self, c: MatMut, i: usize) -> MatMut {
+        MatMut {
+            ptr: c.at(i, self.j),
+            ..c
+        }
+    }
+}
+
+/// `to (+)= x[rows, cols]`, rows of `x` 16 apart or alone.
+#[inline(always)]
+unsafe fn add_part<V: Simd>(x: *const f32, rows: usize, cols: usize, to: Grad) {
+    for r in 0..rows {
+        for at in (0..cols).step_by(LANES) {
+            // SAFETY: the caller's rows and columns lie in `x`, rounded up to eight, and in `to`.
+            unsafe {
+                let (x, c) = (V::load(x.add(r * NR + at)), to.to.at(r, at));
+                let sum = if to.accumulate {
+                    V::load_upto(c, cols - at).add(x)
+                } else {
+                    x
+                };
+                sum.store_upto(c, cols - at);
             }
         }
     }
@@ -88,130 +185,57 @@ impl<A: Source, B: Source> Kernel for PackTokens<'_, A, B> {
 /// Adds the product over `tokens` tokens to `to` (or overwrites it), and the right operand's column sums to `sums`.
 pub fn outer<A: Source, B: Source>(cx: &Ctx, tokens: usize, left: &A, right: &B, to: Grad, sums: Option<Grad>) {
     let (m, n) = (to.to.rows, to.to.cols);
-    let slice = even_part(tokens, SLICE, BLOCK);
-    let (slivers, panels) = (m.div_ceil(MR), n.div_ceil(NR));
-    let (sliver_stride, panel_stride) = (slice * MR + GAP, slice * NR + GAP);
-    let mut a = cx.scratch::<f32>(slivers * sliver_stride);
-    let mut b = cx.scratch::<f32>(panels * panel_stride);
-    let mut stage = cx.per_worker::<f32>(m.max(n).next_multiple_of(64));
-    let blocks = tokens.div_ceil(BLOCK);
-    let mut partial = cx.scratch::<f32>(if sums.is_some() { blocks * n } else { 0 });
-    let all_sums = Disjoint::new(&mut partial);
+    let slice = even_part(tokens, SLICE, TOKENS);
+    let stride = slice * MR + GAP;
+    let wide = NR * even_part(n.div_ceil(NR), (n / (NR * TASKS)).clamp(1, PANELS), 1);
+    let mut slivers = cx.scratch::<f32>(m.div_ceil(MR) * stride);
+    let mut panels = cx.per_worker::<f32>(slice * wide);
+    let mut stage = cx.per_worker::<f32>(m.max(wide).next_multiple_of(64));
+    let (panels, stage) = (panels.slots(), stage.slots());
 
-    // C in tasks of `tall` slivers x `wide` panels.
-    let wide = even_part(panels, (slivers.div_ceil(SLIVERS) * panels / TASKS).clamp(1, PANELS), 1);
-    let across = panels.div_ceil(wide);
-    let tall = even_part(slivers, (slivers * across / TASKS).clamp(1, SLIVERS), 1);
-    let down = slivers.div_ceil(tall);
-
-    for from in (0..tokens.max(1)).step_by(slice) {
-        let rows = slice.min(tokens - from);
-        {
-            let a = MatMut::new(&mut a, slivers, sliver_stride);
-            let b = MatMut::new(&mut b, panels, panel_stride);
-            let stage = stage.slots();
-            cx.pool.run(rows.div_ceil(BLOCK), |task, worker| {
-                let at = task * BLOCK;
-                // SAFETY: a task's tokens are its own, so are their places in the packed slices and its row of sums.
-                unsafe {
-                    let pack = PackTokens {
-                        left,
-                        right,
-                        m,
-                        n,
-                        first: from + at,
-                        rows: BLOCK.min(rows - at),
-                        at,
-                        stage: stage.of(worker).as_mut_ptr(),
-                        slivers: a.at(0, 0),
-                        sliver_stride,
-                        panels: b.at(0, 0),
-                        panel_stride,
-                        sums: sums.map(|_| all_sums.range((from + at) / BLOCK * n, n).as_mut_ptr()),
-                    };
-                    dispatch(cx.isa, pack);
-                }
-            });
-        }
-        let (a, b) = (&a, &b);
-        cx.pool.run(down * across, |task, _| {
-            let (top, left) = (task / across * tall, task % across * wide);
-            for panel in left..panels.min(left + wide) {
-                for sliver in top..slivers.min(top + tall) {
-                    // SAFETY: the packed slices hold `rows` tokens; each tile of C is one task's.
-                    unsafe {
-                        let part = Part {
-                            k: rows,
-                            a: a.as_ptr().add(sliver * sliver_stride),
-                            b: b.as_ptr().add(panel * panel_stride),
-                            row: sliver * MR,
-                            column: panel * NR,
-                        };
-                        add_tile(
-                            cx,
-                            part,
-                            Grad {
-                                accumulate: to.accumulate || from > 0,
-                                ..to
-                            },
-                        );
-                    }
-                }
+    // At least one slice: no tokens still means zeros.
+    for first in (0..tokens.max(1)).step_by(slice) {
+        let rows = slice.min(tokens - first);
+        let packed = MatMut::new(&mut slivers, m.div_ceil(MR), stride);
+        cx.pool.run(rows.div_ceil(TOKENS), |task, worker| {
+            let at = task * TOKENS;
+            // SAFETY: a task's tokens are its own, and so are their places in the slivers.
+            unsafe {
+                let pack = PackSlivers {
+                    source: left,
+                    m,
+                    first: first + at,
+                    rows: TOKENS.min(rows - at),
+                    stage: stage.of(worker).as_mut_ptr(),
+                    to: packed.at(0, at * MR),
+                    stride,
+                };
+                dispatch(cx.isa, pack);
             }
         });
-    }
-    if let Some(sums) = sums {
-        sum_rows(cx, Mat::new(&partial, blocks, n), sums);
-    }
-}
-
-struct Part {
-    k: usize,
-    a: *const f32,
-    b: *const f32,
-    row: usize,
-    column: usize,
-}
-
-/// One tile straight into C, or through a small buffer where C ends inside it.
-unsafe fn add_tile(cx: &Ctx, part: Part, to: Grad) {
-    let Part { k, a, b, row, column } = part;
-    let c = to.to;
-    let (rows, cols) = (MR.min(c.rows - row), NR.min(c.cols - column));
-    // SAFETY: the caller's operands; the tile lies in C or in the buffer.
-    unsafe {
-        let at = c.at(row, column);
-        if rows == MR && cols == NR {
-            tile(
-                cx.isa,
-                &Tile {
-                    k,
-                    a,
-                    b,
-                    c: at,
-                    stride: c.stride,
-                    accumulate: to.accumulate,
-                },
-            );
-            return;
-        }
-        let mut edge = [0.0f32; MR * NR];
-        tile(
-            cx.isa,
-            &Tile {
-                k,
-                a,
-                b,
-                c: edge.as_mut_ptr(),
-                stride: NR,
-                accumulate: false,
-            },
-        );
-        for (r, line) in edge.chunks_exact(NR).enumerate().take(rows) {
-            let out = std::slice::from_raw_parts_mut(at.add(r * c.stride), cols);
-            for (out, x) in out.iter_mut().zip(line) {
-                *out = if to.accumulate { *out + x } else { *x };
+        let also = |grad: Grad| Grad {
+            accumulate: grad.accumulate || first > 0,
+            ..grad
+        };
+        cx.pool.run(n.div_ceil(wide), |task, worker| {
+            let j = task * wide;
+            // SAFETY: a task's columns of C and of the sums are its own; the slivers hold `rows` tokens.
+            unsafe {
+                let columns = Columns {
+                    right,
+                    first,
+                    rows,
+                    j,
+                    cols: wide.min(n - j),
+                    stage: stage.of(worker).as_mut_ptr(),
+                    slivers: packed.at(0, 0),
+                    stride,
+                    panels: panels.of(worker).as_mut_ptr(),
+                    to: also(to),
+                    sums: sums.map(also),
+                };
+                dispatch(cx.isa, columns);
             }
-        }
+        });
     }
 }

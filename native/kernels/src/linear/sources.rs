@@ -1,7 +1,7 @@
 //! Left operands of the fused layers, computed row by row while they are packed.
 
 use super::{Act, dropout_row};
-use crate::gemm::Source;
+use crate::gemm::{Source, rows_ahead};
 use crate::mat::{Mat, MatMut};
 use crate::norm::Norm;
 use crate::norm::rows::row_stats;
@@ -31,9 +31,10 @@ impl Source for Dropped {
                 return x;
             }
             factors(&self.dropout, i, self.x.cols, k, n, stage);
+            let next = i + rows_ahead(n);
             for at in (0..n).step_by(LANES) {
                 let to = stage.add(at);
-                V::prefetch(self.x.at(i + 1, k + at));
+                V::prefetch(self.x.at(next, k + at));
                 V::load(to).mul(V::load_upto(x.add(at), n - at)).store(to);
             }
             stage
@@ -88,9 +89,10 @@ impl Source for Normed {
             if dropped {
                 factors(&self.dropout, i, self.x.cols, k, n, stage);
             }
+            let next = i + rows_ahead(n);
             for at in (0..n).step_by(LANES) {
                 let to = stage.add(at);
-                V::prefetch(self.x.at(i + 1, k + at));
+                V::prefetch(self.x.at(next, k + at));
                 let xhat = V::load_upto(x.add(at), n - at).sub(mean).mul(rstd);
                 let out = if dropped { xhat.mul(V::load(to)) } else { xhat };
                 out.store(to);
@@ -117,9 +119,10 @@ impl Source for Gated {
         unsafe {
             self.o.row::<V>(i, k, n, stage);
             let u = self.u.at(i, k);
+            let next = i + rows_ahead(n);
             for at in (0..n).step_by(LANES) {
                 let to = stage.add(at);
-                V::prefetch(self.u.at(i + 1, k + at));
+                V::prefetch(self.u.at(next, k + at));
                 V::load(to).mul(V::load_upto(u.add(at), n - at)).store(to);
             }
             stage
@@ -138,9 +141,10 @@ impl Source for SwiGlu {
         unsafe {
             let h1 = self.h.at(i, k);
             let h3 = h1.add(self.h.cols / 2);
+            let next = i + rows_ahead(n);
             for at in (0..n).step_by(LANES) {
-                V::prefetch(self.h.at(i + 1, k + at));
-                V::prefetch(self.h.at(i + 1, self.h.cols / 2 + k + at));
+                V::prefetch(self.h.at(next, k + at));
+                V::prefetch(self.h.at(next, self.h.cols / 2 + k + at));
                 let (a, b) = (V::load_upto(h1.add(at), n - at), V::load_upto(h3.add(at), n - at));
                 a.silu().mul(b).store(stage.add(at));
             }
@@ -168,9 +172,10 @@ impl Source for ActGrad {
             }
             let saved = self.saved.at(i, k);
             let to = if self.keep { dy } else { stage };
+            let next = i + rows_ahead(n);
             for at in (0..n).step_by(LANES) {
-                V::prefetch(self.dy.at(i + 1, k + at));
-                V::prefetch(self.saved.at(i + 1, k + at));
+                V::prefetch(self.dy.at(next, k + at));
+                V::prefetch(self.saved.at(next, k + at));
                 let (g, s) = (V::load_upto(dy.add(at), n - at), V::load_upto(saved.add(at), n - at));
                 let dz = if self.act == Act::Silu {
                     g.mul(s.silu_grad())
