@@ -4,7 +4,8 @@
 //! blocks of keys. A backward task is one block of queries against *one* block of keys, and adds to the gradients of
 //! both; so the pairs (i, j) of a sequence of m blocks run in m waves, (i + j) mod m. In a wave no two tasks share a
 //! block of queries or a block of keys, every wave holds about half of m tasks, and the order of additions is fixed:
-//! no partial copies of gradients, and the same bits for any number of threads. Short sequences are bundled.
+//! no partial copies of gradients, and the same bits for any number of threads. Short sequences are bundled, and the
+//! bundles dealt out over the waves, where they fill the time in which a thread would wait for the last large task.
 
 use super::tile::{MR, NR};
 use crate::arena::{Lease, Pod};
@@ -13,7 +14,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 /// Most tokens of a block. A multiple of 48, so that blocks begin on a tile's edge in both directions.
-pub const BLOCK: usize = 384;
+pub const BLOCK: usize = 192;
 /// Heads are taken together, so that a bias is computed once for all of them, until they are this wide.
 const GROUP_WIDTH: usize = 256;
 
@@ -87,7 +88,7 @@ impl Blocks {
 const LANES_PER_EDGE: usize = 8;
 
 /// Several whole short sequences, or a block of queries (with a block of keys) of a long one; for one group of heads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     pub first: u32,
     pub last: u32,
@@ -140,45 +141,31 @@ impl<'a> Plan<'a> {
 
 fn each_task(pass: Pass, offsets: &[i32], heads: &Heads, mut emit: impl FnMut(Task)) {
     let mut emit_groups = |task: Task| {
-        (0..heads.groups()).for_each(|group| {
-            emit(Task {
-                group: group as u32,
-                ..task
-            })
-        })
+        (0..heads.groups() as u32).for_each(|group| emit(Task { group, ..task }));
     };
-    let whole = |sequence: usize| Task {
-        first: sequence as u32,
-        last: sequence as u32 + 1,
-        i: 0,
-        j: 0,
-        group: 0,
-        wave: 0,
-        cost: 0,
+    let lengths = || offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).enumerate();
+    let waves = match pass {
+        Pass::Forward => 1,
+        Pass::Backward => lengths()
+            .map(|(_, length)| Blocks::new(length).count)
+            .max()
+            .unwrap_or(1)
+            .max(1),
     };
-    let mut bundle: Option<(Task, usize)> = None;
-    for (sequence, ends) in offsets.windows(2).enumerate() {
-        let length = (ends[1] - ends[0]) as usize;
+    let mut bundles = Bundles {
+        open: None,
+        count: 0,
+        waves: waves as u32,
+    };
+    for (sequence, length) in lengths() {
         let blocks = Blocks::new(length);
+        let whole = Task {
+            first: sequence as u32,
+            last: sequence as u32 + 1,
+            ..Task::default()
+        };
         if blocks.count <= 1 {
-            let cost = (length * length / 2) as u64;
-            match &mut bundle {
-                Some((task, tokens)) if task.last as usize == sequence && *tokens + length <= BLOCK => {
-                    task.last += 1;
-                    task.cost += cost;
-                    *tokens += length;
-                }
-                _ => {
-                    let next = (
-                        Task {
-                            cost,
-                            ..whole(sequence)
-                        },
-                        length,
-                    );
-                    bundle.replace(next).into_iter().for_each(|(task, _)| emit_groups(task));
-                }
-            }
+            bundles.add(whole, length).into_iter().for_each(&mut emit_groups);
             continue;
         }
         for i in 0..blocks.count {
@@ -188,23 +175,60 @@ fn each_task(pass: Pass, offsets: &[i32], heads: &Heads, mut emit: impl FnMut(Ta
                 emit_groups(Task {
                     i: i as u32,
                     cost,
-                    ..whole(sequence)
+                    ..whole
                 });
                 continue;
             }
             for j in 0..=i {
                 let pairs = queries.len() * blocks.range(j).len();
+                let cost = (if i == j { pairs / 2 } else { pairs }) as u64;
+                let wave = ((i + j) % blocks.count) as u32;
                 emit_groups(Task {
                     i: i as u32,
                     j: j as u32,
-                    wave: ((i + j) % blocks.count) as u32,
-                    cost: (if i == j { pairs / 2 } else { pairs }) as u64,
-                    ..whole(sequence)
+                    wave,
+                    cost,
+                    ..whole
                 });
             }
         }
     }
-    bundle.into_iter().for_each(|(task, _)| emit_groups(task));
+    bundles.close().into_iter().for_each(&mut emit_groups);
+}
+
+/// Gathers neighbouring short sequences until they have as many tokens as a block.
+struct Bundles {
+    open: Option<(Task, usize)>,
+    count: u32,
+    waves: u32,
+}
+
+impl Bundles {
+    /// Adds a sequence; gives back the bundle that it no longer fits into.
+    fn add(&mut self, whole: Task, length: usize) -> Option<Task> {
+        let cost = (length * length / 2) as u64;
+        if let Some((task, tokens)) = &mut self.open
+            && task.last == whole.first
+            && *tokens + length <= BLOCK
+        {
+            task.last += 1;
+            task.cost += cost;
+            *tokens += length;
+            return None;
+        }
+        let full = self.close();
+        self.open = Some((Task { cost, ..whole }, length));
+        full
+    }
+
+    fn close(&mut self) -> Option<Task> {
+        let (task, _) = self.open.take()?;
+        self.count += 1;
+        Some(Task {
+            wave: (self.count - 1) % self.waves,
+            ..task
+        })
+    }
 }
 
 #[cfg(test)]
@@ -231,7 +255,7 @@ mod tests {
     #[test]
     fn waves_visit_every_pair_once_without_conflict_and_know_their_first() {
         let cx = Ctx::new(1);
-        let lengths = [0, 1, 7, 383, 384, 385, 2048, 3, 5000, 1000, 0, 60];
+        let lengths = [0, 1, 7, 191, 192, 193, 2048, 3, 5000, 385, 0, 60];
         let offsets: Vec<i32> = std::iter::once(0)
             .chain(lengths.iter().scan(0, |end, length| {
                 *end += length;

@@ -149,7 +149,7 @@ fn several_blocks_to_a_sequence() {
     for op in ops() {
         check(
             op,
-            &Case::biased(&[3, 800, 385, 0, 384], 3, 8, 16, Clock::Ascending),
+            &Case::biased(&[3, 600, 193, 0, 192], 3, 8, 16, Clock::Ascending),
             Isa::detect(),
         );
     }
