@@ -4,8 +4,8 @@
 //! V items, D width. Untouched rows are not read; lazy Adam and row-wise AdaGrad leave them as they are.
 
 use super::apply::{Rule, Target};
+use super::parts::{self, AddPart, Fold, Share};
 use super::runs::{Runs, TILE};
-use super::slices::{self, Slice, slice_bits};
 use super::sort::{MAX_CONTRIBUTIONS, MAX_SOURCE_ROWS, sorted};
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
@@ -92,8 +92,8 @@ pub fn embedding_update(cx: &Ctx, args: EmbeddingUpdate) -> Outcome {
     };
     let table = args.table.as_ref();
     let entries = args.contributions.iter().map(|c| c.ids.rows * c.ids.cols).sum();
-    let square = match slice_bits(table.rows(), table.cols(), entries) {
-        Some(bits) => by_slices(cx, args.table, args.contributions, &rule, (bits, eps)),
+    let square = match parts::parts(table.rows(), table.cols(), entries) {
+        Some(parts) => by_parts(cx, args.table, args.contributions, &rule, (parts, eps)),
         None => by_runs(cx, args.table, args.contributions, &rule, eps),
     };
     if let Some(to) = sum {
@@ -113,7 +113,7 @@ fn zero(cx: &Ctx, to: MatMut) {
 
 /// A large table: full sort, run by run. Returns the sum of squares, if the rule forms it.
 fn by_runs(cx: &Ctx, table: RowsMut, contributions: &[Contribution], rule: &Rule, eps: f32) -> f64 {
-    let (entries, count) = sorted(cx, contributions, table.as_ref().rows(), 0);
+    let (entries, count) = sorted(cx, contributions, table.as_ref().rows());
     let entries = &entries[..count];
     let tiles = count.div_ceil(TILE);
     let mut squares = cx.scratch::<f64>(tiles);
@@ -136,33 +136,51 @@ fn by_runs(cx: &Ctx, table: RowsMut, contributions: &[Contribution], rule: &Rule
     squares.iter().sum()
 }
 
-/// A small table drawn from often: grouped by slices of `1 << bits` rows.
-fn by_slices(cx: &Ctx, table: RowsMut, contributions: &[Contribution], rule: &Rule, (bits, eps): (u32, f32)) -> f64 {
+/// A small table drawn from often: each of the parts adds up a gradient of its own.
+fn by_parts(cx: &Ctx, table: RowsMut, contributions: &[Contribution], rule: &Rule, (parts, eps): (usize, f32)) -> f64 {
     let (items, cols) = (table.as_ref().rows(), table.as_ref().cols());
-    let (entries, count) = sorted(cx, contributions, items, bits);
-    let entries = &entries[..count];
-    let rows = 1 << bits;
-    let slices = items.div_ceil(rows);
-    let mut squares = cx.scratch::<f64>(slices);
-    squares.fill(0.0);
+    let width = cols.next_multiple_of(LANES);
     let (mut sums, mut touched) = (
-        cx.per_worker::<f32>(slices::floats(bits, cols)),
-        cx.per_worker::<u32>(rows),
+        cx.scratch::<f32>(parts * 2 * items * width),
+        cx.scratch::<u8>(parts * items),
     );
     {
-        let (sums, touched, squares) = (sums.slots(), touched.slots(), Disjoint::new(&mut squares));
-        cx.pool.run(slices, |slice, worker| {
-            let first = slice * rows;
-            let from = entries.partition_point(|entry| (entry.id as usize) < first);
-            let to = entries.partition_point(|entry| (entry.id as usize) < first + rows);
-            let entries = &entries[from..to];
-            // SAFETY: a slice's rows are one task's; a worker's buffers are its own while it runs a task.
+        let (sums, touched) = (Disjoint::new(&mut sums), Disjoint::new(&mut touched));
+        cx.pool.run(parts, |part, _| {
+            // SAFETY: each part has its own share.
             unsafe {
-                let (sums, touched) = (sums.of(worker), touched.of(worker));
-                let square = &mut squares.range(slice, 1)[0];
+                let share = Share {
+                    sums: sums.range(part * 2 * items * width, 2 * items * width),
+                    touched: touched.range(part * items, items),
+                };
+                dispatch(
+                    cx.isa,
+                    AddPart {
+                        contributions,
+                        part,
+                        parts,
+                        cols,
+                        share,
+                    },
+                );
+            }
+        });
+    }
+    let tiles = items.div_ceil(parts::TILE);
+    let mut squares = cx.scratch::<f64>(tiles);
+    squares.fill(0.0);
+    let mut buffers = cx.per_worker::<f32>(2 * width);
+    {
+        let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
+        let (sums, touched) = (&sums[..], &touched[..]);
+        cx.pool.run(tiles, |tile, worker| {
+            // SAFETY: a tile's rows are one task's; a worker's buffer is its own while it runs a task.
+            unsafe {
+                let (buffer, square) = (buffers.of(worker), &mut squares.range(tile, 1)[0]);
+                let first = tile * parts::TILE;
                 with_rows!(RowsMut, table, table => {
                     let target = Target { table, rule, eps };
-                    dispatch(cx.isa, Slice { target, contributions, entries, first, sums, touched, square })
+                    dispatch(cx.isa, Fold { target, sums, touched, parts, first, buffer, square })
                 });
             }
         });

@@ -5,8 +5,8 @@ mod draw_negatives;
 pub mod embedding_gather;
 mod embedding_update;
 pub mod naive;
+mod parts;
 mod runs;
-mod slices;
 mod sort;
 
 pub use draw_negatives::{Alias, Sampler, alias_table, draw_negatives};

@@ -1,6 +1,5 @@
 //! Groups the summands of a table's gradient by row: a stable radix sort whose first pass reads the contributions
-//! themselves. One pass serves tables of up to 4,096 rows (or slices of rows), two up to 16 M. Stability fixes the order
-//! of every sum.
+//! themselves. One pass serves tables of up to 4,096 rows, two up to 16 M. Stability fixes the order of every sum.
 
 use super::Contribution;
 use crate::arena::{Lease, Pod};
@@ -37,21 +36,15 @@ impl Entry {
     }
 }
 
-/// All live entries by `id >> low_bits`, then by contribution, row and column. An id of -1 and a weight of 0 are not live.
-pub(super) fn sorted<'a>(
-    cx: &'a Ctx,
-    contributions: &[Contribution],
-    items: usize,
-    low_bits: u32,
-) -> (Lease<'a, Entry>, usize) {
+/// All live entries by id, then by contribution, row and column. An id of -1 and a weight of 0 are not live.
+pub(super) fn sorted<'a>(cx: &'a Ctx, contributions: &[Contribution], items: usize) -> (Lease<'a, Entry>, usize) {
     let most = contributions.iter().map(|c| c.ids.rows * c.ids.cols).sum();
-    let keys = items.div_ceil(1 << low_bits).max(2);
-    let bits = usize::BITS - (keys - 1).leading_zeros();
+    let bits = usize::BITS - (items.max(2) - 1).leading_zeros();
     let passes = bits.div_ceil(DIGIT_BITS);
     let digit_bits = bits.div_ceil(passes);
     let mut from = cx.scratch::<Entry>(most);
     let first = Pass {
-        shift: low_bits,
+        shift: 0,
         bits: digit_bits,
     };
     let count = first.run(cx, &Draws::new(contributions), &mut from);
@@ -59,7 +52,7 @@ pub(super) fn sorted<'a>(
         let mut to = cx.scratch::<Entry>(count);
         for pass in 1..passes {
             let pass = Pass {
-                shift: low_bits + pass * digit_bits,
+                shift: pass * digit_bits,
                 bits: digit_bits,
             };
             pass.run(cx, &Sorted(&from[..count]), &mut to);

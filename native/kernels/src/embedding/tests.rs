@@ -237,13 +237,14 @@ fn update(
     state
 }
 
-/// Rows, width, items, and how many of the items are drawn: slices, one pass and two of the sort, heavy duplicates.
-const CASES: [[usize; 4]; 8] = [
+/// Rows, width, items, and how many of the items are drawn: parts, one pass and two of the sort, heavy duplicates.
+const CASES: [[usize; 4]; 9] = [
     [0, 8, 5, 5],
     [1, 1, 1, 1],
     [40, 50, 30, 30],
     [300, 7, 9, 2],
-    [900, 50, 300, 290],
+    [900, 50, 100, 90],
+    [40_000, 4, 37, 37],
     [130, 65, 4097, 4097],
     [700, 16, 5000, 3],
     [9, 3, 70_000, 70_000],

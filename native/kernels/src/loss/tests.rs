@@ -371,6 +371,18 @@ fn numbers_that_are_not_finite_are_refused() {
 }
 
 #[test]
+fn a_second_step_asks_the_system_for_no_memory() {
+    let objectives = [Objective::SampledSoftmax { logq: None }, Objective::FullSoftmax];
+    for (p, cx) in objectives.map(|o| (problem([60, 20, 30, 300], o, (true, true)), Ctx::new(2))) {
+        run(&cx, &p, false).expect("a clean run");
+        let before = cx.arena.system_allocations();
+        run(&cx, &p, false).expect("a clean run");
+        assert_eq!(cx.arena.system_allocations(), before);
+        assert_eq!(cx.arena.live_bytes(), 0);
+    }
+}
+
+#[test]
 fn bad_ids_and_options_are_refused() {
     let good = problem([4, 8, 3, 10], Objective::Gbce { t: 0.5 }, (true, true));
     let refused = |p: Problem| {

@@ -59,13 +59,14 @@ pub(super) struct Tile<'a> {
 pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile: Tile) {
     match stage {
         Stage::Copy(rows) => {
-            let (table, lengths) = (rows.view(), &Lengths::Unit);
+            let (table, lengths, far) = (rows.view(), &Lengths::Unit, false);
             unsafe {
                 dispatch(
                     isa,
                     Tokens {
                         table,
                         lengths,
+                        far,
                         scorer,
                         tile,
                     },
@@ -73,7 +74,8 @@ pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile
             }
         }
         Stage::Table(rows, lengths) => with_rows!(Rows, *rows, table => {
-            unsafe { dispatch(isa, Tokens { table, lengths, scorer, tile }) }
+            let far = true;
+            unsafe { dispatch(isa, Tokens { table, lengths, far, scorer, tile }) }
         }),
     }
 }
@@ -81,6 +83,8 @@ pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile
 struct Tokens<'a, E> {
     table: Mat<E>,
     lengths: &'a Lengths<'a>,
+    /// The rows lie in memory, not in cache, and are worth asking for.
+    far: bool,
     scorer: &'a Scorer<'a>,
     tile: Tile<'a>,
 }
@@ -91,6 +95,7 @@ impl<E: Element> Kernel for Tokens<'_, E> {
         let Tokens {
             table,
             lengths,
+            far,
             scorer,
             tile,
         } = self;
@@ -104,7 +109,7 @@ impl<E: Element> Kernel for Tokens<'_, E> {
         let (factors, rest) = rest.split_at_mut(draws);
         let (keep, weights) = rest.split_at_mut(draws);
         let drawn = tile.ids;
-        let fits = draws * table.cols * size_of::<E>() <= AHEAD;
+        let fits = far && draws * table.cols * size_of::<E>() <= AHEAD;
         for (i, loss) in tile.losses.iter_mut().enumerate() {
             let t = tile.from + i;
             // SAFETY: token `t` is this task's; every buffer holds whole vectors; ids are in range.
@@ -119,7 +124,12 @@ impl<E: Element> Kernel for Tokens<'_, E> {
                     coef.fill(0.0);
                 } else {
                     draw(scorer.negatives.row(t), positive, drawn, keep);
-                    let rows = Drawn { table, lengths, drawn };
+                    let rows = Drawn {
+                        table,
+                        lengths,
+                        far,
+                        drawn,
+                    };
                     rows.logits::<V>(scorer, uhat, logits, factors);
                     *loss = match scorer.objective {
                         Objective::Softmax { .. } => softmax::<V>(logits, keep, weights),
@@ -154,10 +164,10 @@ impl<E: Element> Kernel for Tokens<'_, E> {
 fn draw(negatives: &[i32], positive: i32, drawn: &mut [i32], keep: &mut [f32]) {
     drawn.fill(positive);
     keep.fill(0.0);
-    for (j, &id) in negatives.iter().enumerate() {
+    for ((&id, drawn), keep) in negatives.iter().zip(&mut drawn[1..]).zip(&mut keep[1..]) {
         let masked = id < 0 || id == positive;
-        drawn[j + 1] = if masked { positive } else { id };
-        keep[j + 1] = if masked { 0.0 } else { 1.0 };
+        *drawn = if masked { positive } else { id };
+        *keep = if masked { 0.0 } else { 1.0 };
     }
 }
 
@@ -165,6 +175,7 @@ fn draw(negatives: &[i32], positive: i32, drawn: &mut [i32], keep: &mut [f32]) {
 struct Drawn<'a, E> {
     table: Mat<E>,
     lengths: &'a Lengths<'a>,
+    far: bool,
     drawn: &'a [i32],
 }
 
@@ -192,7 +203,12 @@ impl<E: Element> Drawn<'_, E> {
         unsafe {
             let inverse = V::splat(1.0 / scorer.logit.temperature);
             for group in (0..count).step_by(LANES) {
-                for j in group + LANES..count.min(group + 2 * LANES) {
+                let next = if self.far {
+                    group + LANES..count.min(group + 2 * LANES)
+                } else {
+                    0..0
+                };
+                for j in next {
                     prefetch_span::<V, E>(self.row(j), cols);
                 }
                 let mut rows = [self.table.ptr; LANES];

@@ -19,7 +19,7 @@ pub fn fill_uniform(cx: &Ctx, key: Key, low: f32, high: f32, to: &mut [f32]) -> 
 }
 
 pub fn fill_normal(cx: &Ctx, key: Key, mean: f32, std: f32, to: &mut [f32]) -> Outcome {
-    fill(cx, to, |i| mean + std * normal(key, i, 0));
+    fill_fours(cx, to, |four| normals(key, four, 0).map(|x| mean + std * x));
     Ok(())
 }
 
@@ -46,11 +46,16 @@ pub fn fill_trunc_normal(cx: &Ctx, key: Key, shape: TruncNormal, to: &mut [f32])
             format!("{low}..{high}"),
         ));
     }
-    fill(cx, to, |i| {
-        (0..u32::MAX)
-            .map(|attempt| mean + std * normal(key, i, attempt))
-            .find(|x| (low..=high).contains(x))
-            .unwrap_or(mean)
+    fill_fours(cx, to, |four| {
+        let mut x = normals(key, four, 0).map(|x| mean + std * x);
+        for (lane, x) in x.iter_mut().enumerate() {
+            let mut attempt = 0;
+            while !(low..=high).contains(x) {
+                attempt += 1;
+                *x = mean + std * normals(key, four, attempt)[lane];
+            }
+        }
+        x
     });
     Ok(())
 }
@@ -68,22 +73,32 @@ fn ordered(op: &'static str, low: f32, high: f32) -> Outcome {
     ))
 }
 
-/// Standard normal number `i` of the stream, redrawn for each `attempt` (Box-Muller).
-fn normal(key: Key, i: u64, attempt: u32) -> f32 {
-    let words = philox_raw([i as u32, (i >> 32) as u32, attempt, 1], [key.0, key.1]);
-    let radius = (-2.0 * (1.0 - uniform(words[0])).ln()).sqrt();
-    radius * (std::f32::consts::TAU * uniform(words[1])).cos()
+/// Four standard normal numbers (Box-Muller), other ones for each `attempt`.
+fn normals(key: Key, four: u64, attempt: u32) -> [f32; 4] {
+    let words = philox_raw([four as u32, (four >> 32) as u32, attempt, 1], [key.0, key.1]);
+    let pair = |a: u32, b: u32| {
+        let radius = (-2.0 * (1.0 - uniform(a)).ln()).sqrt();
+        let (sin, cos) = (std::f32::consts::TAU * uniform(b)).sin_cos();
+        [radius * cos, radius * sin]
+    };
+    let ([a, b], [c, d]) = (pair(words[0], words[1]), pair(words[2], words[3]));
+    [a, b, c, d]
 }
 
 fn fill(cx: &Ctx, to: &mut [f32], value: impl Fn(u64) -> f32 + Sync) {
+    fill_fours(cx, to, |four| [0, 1, 2, 3].map(|lane| value(4 * four + lane)));
+}
+
+/// Elements `4 i..4 i + 4` are `values(i)`.
+fn fill_fours(cx: &Ctx, to: &mut [f32], values: impl Fn(u64) -> [f32; 4] + Sync) {
     let len = to.len();
     let to = Disjoint::new(to);
     cx.pool.run(len.div_ceil(TILE), |task, _| {
         let from = task * TILE;
         // SAFETY: tasks own disjoint ranges.
         let tile = unsafe { to.range(from, TILE.min(len - from)) };
-        for (i, x) in tile.iter_mut().enumerate() {
-            *x = value((from + i) as u64);
+        for (i, four) in tile.chunks_mut(4).enumerate() {
+            four.copy_from_slice(&values((from / 4 + i) as u64)[..four.len()]);
         }
     });
 }
