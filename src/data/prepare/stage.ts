@@ -41,8 +41,9 @@ export async function stage(
   { rejects, keepRejects, maxBad, onFile }: StageOptions,
 ): Promise<Staged> {
   const fields = stagedFields(columns);
+  const rules = badRules(columns);
   await engine.run(
-    `CREATE TABLE ${EVENTS} (${fields.map(({ name, sqlType }) => `${name} ${sqlType}`).join(', ')}, bad UTINYINT)`,
+    `CREATE TABLE ${EVENTS} (${fields.map(({ name, sqlType }) => `${name} ${sqlType}`).join(', ')}, malformed BOOLEAN)`,
   );
   const ledger = new BadRowLedger(rejects);
   const files: { file: string; rows: number; bad: number }[] = [];
@@ -51,8 +52,7 @@ export async function stage(
     for (const source of sources) {
       onFile(source.file);
       const before = ledger.rows;
-      const rules = badRules(source, columns);
-      await Promise.all([stageFile(engine, source, columns, rules), checkGzip(source.file)]);
+      await Promise.all([stageFile(engine, source, columns), checkGzip(source.file)]);
       const total = count(await engine.row(`SELECT count(*) AS n FROM ${EVENTS}`), 'n');
       const rejected = await recordRejects(engine, source, ledger);
       await recordBadRows(engine, source, { rules, firstRow: staged, rejected, ledger });
@@ -74,7 +74,7 @@ export async function stage(
     copyFileSync(rejects, keepRejects);
     throw tooManyBadRows(rows, bad, { maxBad, keepRejects });
   }
-  if (ledger.rows > 0) await engine.run(`DELETE FROM ${EVENTS} WHERE bad <> 0`);
+  if (ledger.rows > 0) await engine.run(`DELETE FROM ${EVENTS} WHERE ${anyOf(rules)}`);
   return { files, rows, bad };
 }
 
@@ -94,40 +94,40 @@ export function stagedFields(
 }
 
 interface BadRule {
-  /** SQL over the staged columns and `malformed`. */
+  /** SQL over the staged columns. */
   readonly when: string;
   readonly reason: string;
 }
 
 /** Reasons for which a row that could be read is bad all the same; the first that holds counts. */
-function badRules(source: Source, { user, item, time, timeKind, action }: Columns): BadRule[] {
-  const readable = source.format === 'csv' ? 'missing' : 'missing or unreadable';
+function badRules({ user, item, time, timeKind, action }: Columns): BadRule[] {
   return [
     { when: 'malformed', reason: 'malformed record' },
-    { when: `${user.name} IS NULL`, reason: `user ${readable}` },
-    { when: `${item.name} IS NULL`, reason: `item ${readable}` },
+    { when: `${user.name} IS NULL`, reason: 'user missing' },
+    { when: `${item.name} IS NULL`, reason: 'item missing' },
     ...(time
       ? [
-          { when: `${time.name} IS NULL`, reason: `time ${readable}` },
+          { when: `${time.name} IS NULL`, reason: 'time missing' },
           { when: `${time.name} < 0`, reason: 'time is negative' },
           { when: `${time.name} > ${LATEST[timeKind]}`, reason: 'time is after the year 2100' },
         ]
       : []),
-    ...(action ? [{ when: `${action.name} IS NULL`, reason: `action ${readable}` }] : []),
+    ...(action ? [{ when: `${action.name} IS NULL`, reason: 'action missing' }] : []),
   ];
 }
 
-async function stageFile(engine: Engine, source: Source, columns: Columns, rules: readonly BadRule[]): Promise<void> {
-  const fields = stagedFields(columns);
-  const values = fields.map(({ name, sqlType, expression }) => {
+function anyOf(rules: readonly BadRule[]): string {
+  return `(${rules.map(({ when }) => when).join(' OR ')})`;
+}
+
+async function stageFile(engine: Engine, source: Source, columns: Columns): Promise<void> {
+  const values = stagedFields(columns).map(({ sqlType, expression }) => {
     const value = expression(source);
-    return `${sqlType === 'VARCHAR' ? `nullif(${value}, '')` : value} AS ${name}`;
+    return sqlType === 'VARCHAR' ? `nullif(${value}, '')` : value;
   });
-  const bad = `CASE ${rules.map(({ when }, r) => `WHEN ${when} THEN ${r + 1}`).join(' ')} ELSE 0 END`;
   await engine.run('DROP TABLE IF EXISTS reject_errors; DROP TABLE IF EXISTS reject_scans;');
   await engine.run(
-    `INSERT INTO ${EVENTS} SELECT ${fields.map(({ name }) => name).join(', ')}, ${bad}
-     FROM (SELECT ${values.join(', ')}, ${source.malformed} AS malformed FROM ${source.from(columns.readAs)})`,
+    `INSERT INTO ${EVENTS} SELECT ${values.join(', ')}, ${source.malformed} FROM ${source.from(columns.readAs)}`,
   );
 }
 
@@ -170,17 +170,21 @@ async function recordBadRows(
   source: Source,
   at: { rules: readonly BadRule[]; firstRow: number; rejected: Rejected; ledger: BadRowLedger },
 ): Promise<void> {
+  const first = `CASE ${at.rules.map(({ when }, r) => `WHEN ${when} THEN ${r}`).join(' ')} END`;
+  // What a reader that types the lines itself refuses, the others hand on as null.
+  const unreadable = source.format === 'csv' ? '' : ' or unreadable';
   let before = 0;
   await engine.eachRow(
-    `SELECT rowid AS row, * FROM ${EVENTS} WHERE bad <> 0 AND rowid >= ${at.firstRow} ORDER BY rowid`,
-    ({ row, bad, ...values }) => {
+    `SELECT rowid AS row, ${first} AS rule, * EXCLUDE (malformed) FROM ${EVENTS}
+     WHERE rowid >= ${at.firstRow} AND ${anyOf(at.rules)} ORDER BY rowid`,
+    ({ row, rule, ...values }) => {
       let line = Number(row) - at.firstRow + 1 + source.headerLines + before;
       while (before < at.rejected.lines.length && (at.rejected.lines[before] ?? 0) <= line) {
         before++;
         line++;
       }
       const content = Object.entries(values).map(([name, value]) => `${name}=${value ?? ''}`);
-      const reason = at.rules[Number(bad) - 1]?.reason ?? 'bad';
+      const reason = (at.rules[Number(rule)]?.reason ?? 'bad').replace(/missing$/, `missing${unreadable}`);
       at.ledger.add({ file: source.file, line, reason, content: content.join(' ') });
     },
   );
