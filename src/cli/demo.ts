@@ -17,7 +17,7 @@ import { watchRun } from './watch-run.js';
 const LOG = { users: 2000, videos: 1000, meanLength: 100, seed: 1 };
 
 const CONFIG = defineConfig({
-  model: { kind: 'hstu', d: 64, blocks: 2, heads: 2, maxLength: 100, dropout: 0.2 },
+  model: { kind: 'hstu', d: 64, blocks: 2, heads: 2, maxLength: 200, dropout: 0.2 },
   optimizer: { lr: 3e-3, schedule: { kind: 'cosine', warmup: 20, floor: 0.05 } },
   batch: { tokens: 4096 },
   epochs: 20,
