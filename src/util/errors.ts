@@ -14,13 +14,3 @@ export class UserError extends Error {
     this.remedy = remedy;
   }
 }
-
-/** Exit status of a command that ended in a UserError. */
-export const USER_ERROR_STATUS = 2;
-
-/** The error as a person reads it: no stack for a UserError, the stack for anything else. */
-export function describeError(error: unknown): string {
-  if (error instanceof UserError) return `error: ${error.message}\n  ${error.remedy} [${error.code}]`;
-  if (error instanceof Error) return error.stack ?? error.message;
-  return String(error);
-}

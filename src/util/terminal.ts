@@ -12,13 +12,6 @@ export function formatShare(share: number, digits = 2): string {
   return `${(share * 100).toFixed(digits)} %`;
 }
 
-/** 1536 -> 1.5 KB (1 KB = 1,024 bytes) */
-export function formatBytes(bytes: number): string {
-  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
-  const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
-  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
-}
-
 /** 83.4 -> 1 min 23 s */
 export function formatSeconds(seconds: number): string {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
