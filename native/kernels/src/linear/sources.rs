@@ -26,10 +26,10 @@ impl Source for Dropped {
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
         unsafe {
-            let x = self.x.at(i, k);
             if self.dropout.is_off() {
-                return x;
+                return Source::row::<V>(&self.x, i, k, n, stage);
             }
+            let x = self.x.at(i, k);
             factors(&self.dropout, i, self.x.cols, k, n, stage);
             let next = i + rows_ahead(n);
             for at in (0..n).step_by(LANES) {
@@ -166,10 +166,10 @@ impl Source for ActGrad {
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
         unsafe {
-            let dy = self.dy.at(i, k);
             if self.act == Act::None {
-                return dy;
+                return Source::row::<V>(&self.dy.as_ref(), i, k, n, stage);
             }
+            let dy = self.dy.at(i, k);
             let saved = self.saved.at(i, k);
             let to = if self.keep { dy } else { stage };
             let next = i + rows_ahead(n);
