@@ -42,6 +42,8 @@ export class Recommender {
     options: RecommendOptions = {},
   ): Promise<Recommendation[]> {
     const { source, model, config } = this.#run;
+    const { k = 10 } = options;
+    if (!Number.isInteger(k) || k < 1) throw new UserError('bad-count', `k is ${k}`, 'Ask for at least one item.');
     const events = history.map(event => (typeof event === 'object' ? event : { item: event }));
     const known = events.flatMap(event => {
       const id = source.itemId(event.item);
@@ -50,7 +52,7 @@ export class Recommender {
       throw new UserError(
         'unknown-item',
         `the model knows no item "${event.item}"`,
-        'Leave it out of the history, or pass unknown: "skip".',
+        'Leave it out of the history (in code, unknown: "skip" does).',
       );
     });
     if (known.length === 0) {
@@ -65,7 +67,7 @@ export class Recommender {
       at: last,
     };
     const ranked = await recommendItems(model, past, {
-      k: options.k ?? 10,
+      k,
       excludeHistory: (options.exclude ?? 'history') === 'history',
       named: source.itemVocabulary.size,
       normalizeItem: config.loss.normalizeItem,

@@ -83,6 +83,7 @@ test('what cannot be answered is refused with the reason', async () => {
   using recommender = openRecommender(run);
   await expect(recommender.recommend(['no such video'])).rejects.toThrow('no such video');
   await expect(recommender.recommend([])).rejects.toThrow('no known item');
+  await expect(recommender.recommend(['1'], { k: 0 })).rejects.toThrow('k is 0');
   expect(() => recommender.historyOf('nobody')).toThrow(UserError);
   expect(() => openRecommender(folder)).toThrow('holds no run');
 });
