@@ -1,7 +1,26 @@
 // Files and folders that appear whole or not at all: temp name, fsync, rename, fsync of the parent folder.
 
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { UserError } from './errors.js';
+
+/**
+ * A folder and those above it. Not mkdirSync's `recursive`: in Node 20 that never returns where a folder cannot be made
+ * although its parent is there, as in /proc.
+ */
+export function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if (existsSync(path)) return;
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UserError('cannot-write', `cannot make the folder ${path}: ${why}`, 'Choose another place.', {
+      cause: error,
+    });
+  }
+}
 
 /** Flush a folder's entries (after a rename) to the disk. */
 export function syncFolder(folder: string): void {

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { writeFileAtomic } from '../../src/util/atomic-file.js';
+import { makeFolder, writeFileAtomic } from '../../src/util/atomic-file.js';
 import { canonicalJson, sha256, sha256File } from '../../src/util/hash.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-files-'));
@@ -16,6 +16,13 @@ describe('files', () => {
     expect(readFileSync(path, 'utf8')).toBe('new');
     expect(readdirSync(folder)).toEqual(['a.json']);
     expect(() => writeFileAtomic(join(folder, 'nowhere', 'b'), 'x')).toThrow(/ENOENT/);
+  });
+
+  it('get their folders made, or an error where that cannot be', () => {
+    makeFolder(join(folder, 'x', 'y', 'z'));
+    expect(readdirSync(join(folder, 'x'))).toEqual(['y']);
+    writeFileSync(join(folder, 'file'), '');
+    expect(() => makeFolder(join(folder, 'file', 'below'))).toThrow(/cannot make the folder/);
   });
 
   it('hash like their content, also beyond one piece', () => {

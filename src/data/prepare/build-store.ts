@@ -1,10 +1,10 @@
 // The whole of preparing, in one process: files in, a complete store folder out. It neither cleans up after a failure
 // nor moves the folder into place: prepare.ts does, around a child process that runs this.
 
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { UserError } from '../../util/errors.js';
-import { writeFileAtomic } from '../../util/atomic-file.js';
+import { makeFolder, writeFileAtomic } from '../../util/atomic-file.js';
 import { parseSplit } from '../store/split.js';
 import { type Columns, resolveColumns } from './columns.js';
 import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
@@ -27,7 +27,7 @@ export async function buildStore(
   onProgress: (progress: Progress) => void = () => {},
 ): Promise<PrepareReport> {
   const scratch = join(folder, 'scratch');
-  mkdirSync(scratch, { recursive: true });
+  makeFolder(scratch);
   const engine = await Engine.open({ scratch, memory: options.memory, threads: options.threads });
   const seconds: Record<string, number> = {};
   let detail = '';

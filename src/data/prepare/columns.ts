@@ -157,7 +157,7 @@ async function sample(engine: Engine, source: Source, names: readonly string[]):
   const raw = names.map((name, i) => `${source.value(name, 'VARCHAR')} AS c${i}`).join(', ');
   const facts = names.map(
     (_, i) => `count(c${i}) AS values${i}, count(*) FILTER (regexp_full_match(c${i}, ${INTEGER})) AS integers${i},
-      count(TRY_CAST(c${i} AS DOUBLE)) AS numbers${i}, count(TRY_CAST(c${i} AS TIMESTAMP)) AS dates${i},
+      count(TRY_CAST(c${i} AS DOUBLE)) AS numbers${i}, count(TRY_CAST(c${i} AS TIMESTAMPTZ)) AS dates${i},
       count(*) FILTER (TRY_CAST(c${i} AS DOUBLE) <> floor(TRY_CAST(c${i} AS DOUBLE))) AS fractions${i},
       median(TRY_CAST(c${i} AS DOUBLE)) AS median${i}, max(abs(TRY_CAST(c${i} AS DOUBLE))) AS largest${i}`,
   );
@@ -195,7 +195,12 @@ function timeField(
     expression: from => expression(from.value(name, readAs)),
   });
   if (!mostly(shape.numbers, shape) && mostly(shape.dates, shape)) {
-    return { field: field(value => `epoch_ms(${value})`, 'TIMESTAMP'), kind: 'ms', readAs: 'TIMESTAMP' };
+    // Cast here and not by the CSV reader, which would ignore an offset such as +02:00.
+    return {
+      field: field(value => `epoch_ms(TRY_CAST(${value} AS TIMESTAMPTZ))`, 'VARCHAR'),
+      kind: 'ms',
+      readAs: 'VARCHAR',
+    };
   }
   const kind = options.timeUnit ?? guessTimeKind(name, shape.median);
   if (shape.fractions === 0 && mostly(shape.integers, shape))

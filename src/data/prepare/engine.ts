@@ -31,7 +31,10 @@ export class Engine {
       autoinstall_known_extensions: 'false',
     });
     const connection = await instance.connect();
-    await connection.run('SET enable_progress_bar = true; SET enable_progress_bar_print = false;');
+    // Dates without an offset are UTC, whatever the machine's time zone is.
+    await connection.run(
+      "SET TimeZone = 'UTC'; SET enable_progress_bar = true; SET enable_progress_bar_print = false;",
+    );
     return new Engine(instance, connection, parseBytes(memory));
   }
 

@@ -32,6 +32,13 @@ const REJECTS = 'ignore_errors = true, store_rejects = true';
 
 export async function openSource(engine: Engine, file: string, { format, csv }: SourceOptions): Promise<Source> {
   if (!existsSync(file)) throw new UserError('no-file', `${file} does not exist`, 'Check the path.');
+  if (statSync(file).isDirectory()) {
+    throw new UserError(
+      'is-a-folder',
+      `${file} is a folder`,
+      `Give its files, such as '${file}/*.csv', or a --preset.`,
+    );
+  }
   if (statSync(file).size === 0) throw new UserError('empty-file', `${file} is empty`, 'Give a file with rows.');
   switch (format ?? guessFormat(file)) {
     case 'parquet':

@@ -1,9 +1,9 @@
 // The folder in which a store grows before it is moved into place. Its name carries the process that owns it, so that a
 // later run can tell a leftover of a killed one and remove it.
 
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { syncFolder } from '../../util/atomic-file.js';
+import { makeFolder, syncFolder } from '../../util/atomic-file.js';
 import { UserError } from '../../util/errors.js';
 import { INDEX_FILE } from '../store/store-index.js';
 
@@ -18,10 +18,10 @@ export class Workspace {
     this.force = force;
     this.refuseExisting();
     const parent = dirname(this.out);
-    mkdirSync(parent, { recursive: true });
+    makeFolder(parent);
     removeLeftovers(parent, basename(this.out));
     this.folder = join(parent, partialName(basename(this.out), pid));
-    mkdirSync(this.folder);
+    makeFolder(this.folder);
   }
 
   /** Move the finished store into place. */
