@@ -4,6 +4,7 @@ import type { Progress } from '../data/prepare/options.js';
 import type { RunEvent } from '../events/event.js';
 import type { TrainReport, TrainStart } from '../recipes/train.js';
 import { ProgressView } from '../train/progress.js';
+import { UserError } from '../util/errors.js';
 import { formatShare, ProgressLine } from '../util/terminal.js';
 import { describeReport, describeStart } from './describe.js';
 
@@ -44,6 +45,12 @@ export async function watchRun(json: boolean, job: (watch: Watch) => Promise<Tra
     }
     process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${describeReport(report)}\n`);
     return report;
+  } catch (error) {
+    preparing.clear();
+    if (!stop.signal.aborted || view) throw error;
+    throw new UserError('stopped', 'stopped before the first step', 'Nothing was left behind; start it again.', {
+      cause: error,
+    });
   } finally {
     process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal);
   }

@@ -1,4 +1,4 @@
-// The data of a job: a prepared store, or a log file that is prepared first, beside the run.
+// The data of a run: a prepared store, or a log file that is prepared first, into the run's folder.
 
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,29 +8,29 @@ import { SequenceStore } from '../data/store/sequence-store.js';
 import { UserError } from '../util/errors.js';
 
 /** Columns and filters for preparing a log file; files and place are known. */
-export type PrepareChoices = Omit<PrepareInput, 'files' | 'out'>;
+export type PrepareChoices = Omit<PrepareInput, 'files' | 'out' | 'force'>;
 
 export interface DataOptions {
   /** A store's folder, or a log file. */
   data: string;
-  /** Where the store goes when `data` is a log file. */
-  storeFolder: string;
   prepare?: PrepareChoices;
   onPrepare?: (progress: Progress) => void;
   signal?: AbortSignal;
 }
 
-export async function openData({ data, storeFolder, ...options }: DataOptions): Promise<SequenceStore> {
+/** A run that has begun keeps the store it began with; a new one prepares the log as it is now. */
+export async function openData(options: DataOptions, run: string): Promise<SequenceStore> {
+  const { data, onPrepare, signal } = options;
   if (!existsSync(data)) {
     throw new UserError('no-data', `${data} does not exist`, 'Give a folder made by `turbogr prepare`, or a log file.');
   }
   if (statSync(data).isDirectory()) return SequenceStore.open(data);
-  if (!existsSync(join(storeFolder, 'index.json'))) {
-    const { onPrepare, signal } = options;
+  const out = join(run, 'store');
+  if (!existsSync(join(run, 'run.json'))) {
     await prepare(
-      { ...options.prepare, files: [data], out: storeFolder },
+      { ...options.prepare, files: [data], out, force: true },
       { ...(onPrepare && { onProgress: onPrepare }), ...(signal && { signal }) },
     );
   }
-  return SequenceStore.open(storeFolder);
+  return SequenceStore.open(out);
 }

@@ -14,7 +14,8 @@ import { Device } from '../native/device.js';
 import type { ModelDefinition } from '../nn/definition.js';
 import { Learner } from '../train/learner.js';
 import { RunFolder } from '../train/run-folder.js';
-import { planBatches, plannedSteps, Trainer, type TrainingResult } from '../train/trainer.js';
+import { planBatches, plannedSteps } from '../train/plan-batches.js';
+import { Trainer, type TrainingResult } from '../train/trainer.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { sha256File } from '../util/hash.js';
@@ -80,12 +81,7 @@ export async function train(options: TrainOptions): Promise<TrainReport> {
   const config = resolveConfig(...[options.config ?? {}].flat());
   const name = basename(options.data).replace(/\..*$/, '');
   const path = options.run ?? join('runs', `${name}-${config.recipe ?? config.model.kind}`);
-  const storeFolder = join(path, 'store');
-  const source = await openData({
-    data: options.data,
-    storeFolder,
-    ...(options.prepare && { prepare: options.prepare }),
-  });
+  const source = await openData(options, path);
   const { fingerprint, items, folder } = source;
   const initial = options.initialWeights;
   const run = RunFolder.create(path, {
@@ -152,18 +148,19 @@ async function runJob(
     });
     const { early, ...result } = await trainer.run();
     const done = result.reason !== 'interrupted';
-    if (done && early.best && early.best.step !== result.step)
-      learner.takeEvaluated(run.checkpoints().require(early.best.step));
+    const { best } = early;
+    if (done && best && best.step !== result.step) learner.takeEvaluated(run.checkpoints().require(best.step));
+    const tested = done && source.lengths.some((length, user) => length > source.split.validationEnd[user]!);
     const report: TrainReport = {
       run: run.path,
       ...result,
-      best: early.best,
+      best,
       metric: config.evaluation.metric,
       digest: await learner.evaluated.digest(),
       seed: config.seed,
       threads: device.stats().threads,
       parameters: learner.model.counts,
-      ...(done && { test: await evaluateModel({ model: learner.evaluated, source, config, part: 'test' }) }),
+      ...(tested && { test: await evaluateModel({ model: learner.evaluated, source, config, part: 'test' }) }),
     };
     writeFileAtomic(run.report, `${JSON.stringify(report, null, 2)}\n`);
     return report;

@@ -6,19 +6,19 @@
 
 import { z } from 'zod';
 import type { ResolvedConfig } from '../config/schema.js';
-import { BatchPlan } from '../data/batch/batch-plan.js';
+import type { BatchPlan } from '../data/batch/batch-plan.js';
 import { BatchStream } from '../data/batch/batch-stream.js';
 import type { JaggedBatch } from '../data/batch/jagged-batch.js';
-import { trainingWindows } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import type { RunEvent } from '../events/event.js';
-import { EventLog } from './event-log.js';
 import { TurboError } from '../tensor/turbo-error.js';
 import { UserError } from '../util/errors.js';
 import type { Checkpoint, CheckpointFolder } from './checkpoint.js';
 import { afterValidation, type EarlyStoppingState, NOTHING_YET, shouldStop } from './early-stopping.js';
-import type { RunFolder } from './run-folder.js';
+import { EventLog } from './event-log.js';
 import type { Learner } from './learner.js';
+import { planBatches, plannedSteps } from './plan-batches.js';
+import type { RunFolder } from './run-folder.js';
 
 export interface TrainingOptions {
   run: RunFolder;
@@ -81,37 +81,13 @@ export function bestStep(checkpoint: Checkpoint): number | undefined {
   return STATE.parse(checkpoint.state).early.best?.step;
 }
 
-/** The batches of a run. */
-export function planBatches(source: SequenceSource, config: ResolvedConfig): BatchPlan {
-  const { split, users } = source;
-  const trainEnd = config.trainOn === 'train' ? split.trainEnd : split.validationEnd;
-  const windows = trainingWindows({ users, split: { ...split, trainEnd } }, config.model.maxLength, config.window);
-  if (windows.count === 0) {
-    throw new UserError(
-      'nothing-to-train-on',
-      'no user has two training events, so there is no next event to learn',
-      'Prepare with a lower --min-user or another --split, or check that --user names the right column.',
-    );
-  }
-  return new BatchPlan({ windows, size: config.batch, seed: config.seed });
-}
-
-/** Optimiser steps of an epoch: batches in groups of `accumulate`, the last group may be smaller. */
-function stepsIn(plan: BatchPlan, epoch: number, accumulate: number): number {
-  return Math.ceil(plan.batches(epoch) / accumulate);
-}
-
-/** Steps that schedule and progress count on. Under a token budget later epochs may differ by a batch or two. */
-export function plannedSteps(plan: BatchPlan, config: ResolvedConfig): number {
-  const all = stepsIn(plan, 0, config.optimizer.accumulate) * config.epochs;
-  return Math.min(all, config.maxSteps ?? all);
-}
-
 export class Trainer {
   readonly #options: TrainingOptions;
   readonly #config: ResolvedConfig;
   readonly #plan: BatchPlan;
   readonly #totalSteps: number;
+  readonly #mostSteps: number;
+  readonly #saveEvery: number;
   readonly #checkpoints: CheckpointFolder;
   #log!: EventLog;
   #stream!: BatchStream;
@@ -125,6 +101,8 @@ export class Trainer {
     this.#config = options.run.description.config;
     this.#plan = planBatches(options.source, this.#config);
     this.#totalSteps = plannedSteps(this.#plan, this.#config);
+    this.#mostSteps = this.#config.maxSteps ?? Number.POSITIVE_INFINITY;
+    this.#saveEvery = this.#config.checkpoint.every ?? Number.POSITIVE_INFINITY;
     this.#checkpoints = options.run.checkpoints();
   }
 
@@ -167,15 +145,14 @@ export class Trainer {
       await this.#trainUntilBoundary();
       const epochEnded = this.#state.cursor.position === 0;
       if (epochEnded) await this.#endEpoch();
-      if (epochEnded || this.#step % (this.#config.checkpoint.every ?? Number.POSITIVE_INFINITY) === 0)
-        await this.#save();
+      if (epochEnded || this.#step % this.#saveEvery === 0) await this.#save();
     }
   }
 
   #ended(): TrainingResult['reason'] | undefined {
     const { early, cursor } = this.#state;
     if (cursor.epoch >= this.#config.epochs) return 'epochs';
-    if (this.#step >= (this.#config.maxSteps ?? Number.POSITIVE_INFINITY)) return 'steps';
+    if (this.#step >= this.#mostSteps) return 'steps';
     if (cursor.position === 0 && shouldStop(early, this.#config.evaluation.patience)) return 'patience';
     return this.#options.signal?.aborted ? 'interrupted' : undefined;
   }
@@ -183,7 +160,6 @@ export class Trainer {
   /** Steps until something else is due: the end of the epoch, a checkpoint, the last step, an interruption. */
   async #trainUntilBoundary(): Promise<void> {
     const { learner, signal } = this.#options;
-    const every = this.#config.checkpoint.every ?? Number.POSITIVE_INFINITY;
     let last: StepUnderWay | undefined;
     let boundary = false;
     while (!boundary) {
@@ -194,11 +170,10 @@ export class Trainer {
       const started = learner.step(batches, { step: this.#step, totalSteps: this.#totalSteps });
       if (last) await this.#settle(last);
       last = { ...started, ...size, step: this.#step, epoch };
-      const limit = this.#config.maxSteps ?? Number.POSITIVE_INFINITY;
       boundary =
         this.#state.cursor.position === 0 ||
-        this.#step % every === 0 ||
-        this.#step >= limit ||
+        this.#step % this.#saveEvery === 0 ||
+        this.#step >= this.#mostSteps ||
         (signal?.aborted ?? false);
     }
     if (last) await this.#settle(last);
