@@ -12,7 +12,7 @@ pub const PANEL: usize = BLOCK * NR;
 
 /// How many rows ahead the next ones are fetched: with strides that are powers of two, eight rows fill a set of the
 /// first-level cache.
-const AHEAD: usize = 6;
+const AHEAD: usize = 12;
 
 /// Rows `[row, row + rows)` and columns `[col, col + width)` of a view.
 #[derive(Clone, Copy)]
@@ -84,7 +84,7 @@ impl Part<Mat> {
                     if row + LANES <= self.rows && col + LANES <= self.width {
                         for (r, lanes) in rows.iter_mut().enumerate() {
                             *lanes = V::load(self.at(row + r, col));
-                            V::prefetch(self.at(row + r, col).wrapping_add(LANES * self.of.stride));
+                            V::prefetch(self.at(row + r, col).wrapping_add(AHEAD * self.of.stride));
                         }
                     } else {
                         for (r, lanes) in rows.iter_mut().enumerate().take(self.rows.saturating_sub(row)) {

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 /// Most tokens of a block. A multiple of 48, so that blocks begin on a tile's edge in both directions.
-pub const BLOCK: usize = 192;
+pub const BLOCK: usize = 288;
 /// Heads are taken together, so that a bias is computed once for all of them, until they are this wide.
 const GROUP_WIDTH: usize = 256;
 
