@@ -5,12 +5,12 @@ import { existsSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { UserError } from '../../util/errors.js';
 import { makeFolder, writeFileAtomic } from '../../util/atomic-file.js';
-import { parseSplit } from '../store/split.js';
+import { type SplitRule, parseSplit } from '../store/split.js';
 import { type Columns, resolveColumns } from './columns.js';
 import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
 import { Engine, count, literal } from './engine.js';
 import { writeFeatures } from './features.js';
-import { filter } from './filters.js';
+import { applyFilters, planFilters } from './filters.js';
 import { finishStore } from './finish-store.js';
 import type { PrepareOptions, PrepareReport, Progress, Stage } from './options.js';
 import { type Source, openSource } from './source.js';
@@ -50,22 +50,27 @@ export async function buildStore(
   };
 
   try {
-    const { columns, staged } = await timed('read', async () => {
+    const { columns, rule, filters, staged } = await timed('read', async () => {
       const sources = await openSources(engine, options);
       const first = sources[0];
       if (!first) throw new UserError('no-file', 'no input file', 'Name at least one file.');
       const resolved = await resolveColumns(engine, first, options);
-      parseSplit(options.split, text => parseTime(text, resolved.timeKind));
+      // Whatever can be refused is refused here, before the long work.
+      const plan = planFilters(resolved, options);
+      const split = planSplit(resolved, options);
+      for (const file of [options.itemsFile, ...options.features.map(table => table.file)]) {
+        if (file !== undefined && !existsSync(file))
+          throw new UserError('no-file', `${file} does not exist`, 'Check the path.');
+      }
       const result = await stage(engine, sources, resolved, {
         rejects: join(folder, 'rejects.csv'),
         keepRejects: `${resolve(options.out)}.rejects.csv`,
         maxBad: options.maxBad,
         onFile: file => (detail = file),
       });
-      return { columns: resolved, staged: result };
+      return { columns: resolved, rule: split, filters: plan, staged: result };
     });
-    const toTime = (text: string): number => parseTime(text, columns.timeKind);
-    const effects = await timed('filter', () => filter(engine, { columns, options, parseTime: toTime }));
+    const effects = await timed('filter', () => applyFilters(engine, filters));
     await engine.run('SET preserve_insertion_order = false');
 
     const { userIds, itemIds } = await timed('vocabulary', async () => {
@@ -97,7 +102,7 @@ export async function buildStore(
         itemIds,
         items,
         timeKind: columns.timeKind,
-        rule: parseSplit(options.split, toTime),
+        rule,
         features,
       }),
     );
@@ -135,6 +140,16 @@ async function openSources(engine: Engine, options: PrepareOptions): Promise<Sou
   return sources;
 }
 
+function planSplit({ timeKind }: Columns, { split }: PrepareOptions): SplitRule {
+  const rule = parseSplit(split, text => parseTime(text, timeKind));
+  if (rule.kind !== 'time' || timeKind !== 'order') return rule;
+  throw new UserError(
+    'no-times',
+    'a split by time needs times, and the log has only an order',
+    'Use --split leave-one-out.',
+  );
+}
+
 /** Names with * or ? stand for the files that fit, in the order of their names. */
 async function expandGlobs(engine: Engine, files: readonly string[]): Promise<string[]> {
   const expanded: string[] = [];
@@ -152,8 +167,6 @@ async function expandGlobs(engine: Engine, files: readonly string[]): Promise<st
 
 async function listItems(engine: Engine, columns: Columns, options: PrepareOptions): Promise<boolean> {
   if (options.itemsFile === undefined) return false;
-  if (!existsSync(options.itemsFile))
-    throw new UserError('no-file', `${options.itemsFile} does not exist`, 'Check --items.');
   const source = await openSource(engine, options.itemsFile, { format: undefined, csv: options.itemsDialect });
   const name = source.columns.includes(columns.chosen['item'] ?? '') ? columns.chosen['item'] : source.columns[0];
   if (name === undefined) throw new UserError('no-items', `${options.itemsFile} has no columns`, 'Check --items.');

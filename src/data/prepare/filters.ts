@@ -1,22 +1,52 @@
 // Filters, each a deletion from the staged table that reports what it removed. They run in this order: rating, actions,
 // time range, repeats, then the counts (minimum events, k-core) until nothing changes, so that the counts hold at the end.
+// Planning is apart from doing, so that a filter that cannot work is refused before the log is read.
 
 import { UserError } from '../../util/errors.js';
 import type { Columns } from './columns.js';
 import { type Engine, count, literal } from './engine.js';
 import type { PrepareOptions, PrepareReport } from './options.js';
 import { EVENTS } from './stage.js';
+import { parseTime } from './times.js';
+
+export interface FilterPlan {
+  /** What stays, in words, and which rows go, in SQL. */
+  readonly steps: readonly { readonly name: string; readonly remove: string }[];
+  /** Events that each must have. */
+  readonly atLeast: { readonly user: number; readonly item: number };
+}
+
+export function planFilters(columns: Columns, options: PrepareOptions): FilterPlan {
+  const { minRating, actions, from, to, dropRepeats, minUser = 1, minItem = 1, kCore = 1 } = options;
+  const steps: { name: string; remove: string }[] = [];
+  if (minRating !== undefined) {
+    const x = columns.extras.findIndex(field => field.name === 'rating');
+    if (x < 0) throw new UserError('no-rating', '--min-rating needs a rating column', 'Name it with --rating.');
+    steps.push({ name: `rating >= ${minRating}`, remove: `x${x} IS NULL OR x${x} < ${minRating}` });
+  }
+  if (actions)
+    steps.push({ name: `action in ${actions.join(', ')}`, remove: `NOT (${actionCondition(columns, actions)})` });
+  const time = (text: string): number => {
+    if (columns.timeKind !== 'order') return parseTime(text, columns.timeKind);
+    throw new UserError('no-times', '--from and --to need times, and the log has only an order', 'Leave them out.');
+  };
+  if (from !== undefined) steps.push({ name: `time >= ${from}`, remove: `time < ${time(from)}` });
+  if (to !== undefined) steps.push({ name: `time < ${to}`, remove: `time >= ${time(to)}` });
+  if (dropRepeats) {
+    const order = columns.time ? 'time, rowid' : 'rowid';
+    steps.push({
+      name: 'consecutive repeats',
+      remove: `rowid IN (SELECT row FROM (
+        SELECT rowid AS row, item_key, lag(item_key) OVER (PARTITION BY user_key ORDER BY ${order}) AS previous FROM ${EVENTS}
+      ) WHERE item_key = previous)`,
+    });
+  }
+  return { steps, atLeast: { user: Math.max(minUser, kCore), item: Math.max(minItem, kCore) } };
+}
 
 type Effect = PrepareReport['filters'][number];
 
-export interface FilterInput {
-  readonly columns: Columns;
-  readonly options: PrepareOptions;
-  /** A time of the options in the log's unit. */
-  readonly parseTime: (text: string) => number;
-}
-
-export async function filter(engine: Engine, { columns, options, parseTime }: FilterInput): Promise<Effect[]> {
+export async function applyFilters(engine: Engine, { steps, atLeast }: FilterPlan): Promise<Effect[]> {
   const effects: Effect[] = [];
   let left = await eventCount(engine);
   const remove = async (name: string, where: string): Promise<number> => {
@@ -33,33 +63,7 @@ export async function filter(engine: Engine, { columns, options, parseTime }: Fi
     return removed;
   };
 
-  if (options.minRating !== undefined) {
-    const rating = columns.extras.findIndex(field => field.name === 'rating');
-    if (rating < 0) throw new UserError('no-rating', '--min-rating needs a rating column', 'Name it with --rating.');
-    await remove(`rating >= ${options.minRating}`, `x${rating} IS NULL OR x${rating} < ${options.minRating}`);
-  }
-  if (options.actions)
-    await remove(`action in ${options.actions.join(', ')}`, `NOT (${actionCondition(columns, options.actions)})`);
-  if (options.from !== undefined || options.to !== undefined) {
-    if (columns.timeKind === 'order')
-      throw new UserError('no-times', '--from and --to need times', 'The log has only an order.');
-    if (options.from !== undefined) await remove(`time >= ${options.from}`, `time < ${parseTime(options.from)}`);
-    if (options.to !== undefined) await remove(`time < ${options.to}`, `time >= ${parseTime(options.to)}`);
-  }
-  if (options.dropRepeats) {
-    const order = columns.time ? 'time, rowid' : 'rowid';
-    await remove(
-      'consecutive repeats',
-      `rowid IN (SELECT row FROM (
-         SELECT rowid AS row, item_key, lag(item_key) OVER (PARTITION BY user_key ORDER BY ${order}) AS previous FROM ${EVENTS}
-       ) WHERE item_key = previous)`,
-    );
-  }
-
-  const atLeast = {
-    user: Math.max(options.minUser ?? 1, options.kCore ?? 1),
-    item: Math.max(options.minItem ?? 1, options.kCore ?? 1),
-  };
+  for (const step of steps) await remove(step.name, step.remove);
   if (atLeast.user > 1 || atLeast.item > 1) {
     const name = `at least ${atLeast.user} events a user, ${atLeast.item} an item`;
     const below = (of: 'user' | 'item'): Promise<number> =>
@@ -72,7 +76,7 @@ export async function filter(engine: Engine, { columns, options, parseTime }: Fi
   return effects;
 }
 
-export async function eventCount(engine: Engine): Promise<number> {
+async function eventCount(engine: Engine): Promise<number> {
   return count(await engine.row(`SELECT count(*) AS n FROM ${EVENTS}`), 'n');
 }
 

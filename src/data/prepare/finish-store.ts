@@ -1,7 +1,6 @@
 // From written events to a complete store: split, fingerprint, leakage check on what is on the disk, index last.
 
 import { join } from 'node:path';
-import { UserError } from '../../util/errors.js';
 import { sha256File } from '../../util/hash.js';
 import { SafetensorsFile, writeSafetensors } from '../../util/safetensors.js';
 import type { Split } from '../sequence-source.js';
@@ -35,13 +34,6 @@ export interface FinishOptions {
 export function finishStore(options: FinishOptions): void {
   const { folder, written, userIds, itemIds, rule } = options;
   const { lengths } = written;
-  if (rule.kind === 'time' && options.timeKind === 'order') {
-    throw new UserError(
-      'no-times',
-      'a split by time needs times, and the log has only an order',
-      'Use --split leave-one-out.',
-    );
-  }
   const times = options.timeKind === 'order' ? () => undefined : sequentialTimes(folder, written);
   const vocabulary = new Vocabulary(folder, userIds.entry);
   const split = makeSplit(rule, {
