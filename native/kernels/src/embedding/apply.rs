@@ -1,9 +1,10 @@
 //! The end of a row's update: its summed gradient goes through the normalisation, if any, and to the optimiser.
 
+use super::Contribution;
 use crate::gathered::dot;
 use crate::mat::{Disjoint, MatMut};
 use crate::optim::{AdamFactors, adam_vector};
-use crate::rows::{Element, load_vector, store_vector};
+use crate::rows::{Element, RowsMut, load_vector, store_vector};
 use crate::simd::{LANES, Simd};
 
 /// What becomes of a row's gradient: `Update` with its constants worked out.
@@ -23,6 +24,16 @@ pub(super) enum Rule<'a> {
         keep: f32,
         grad_scale: f32,
     },
+}
+
+/// One update of a table.
+#[derive(Clone, Copy)]
+pub(super) struct Job<'a> {
+    pub table: RowsMut,
+    pub contributions: &'a [Contribution],
+    pub rule: &'a Rule<'a>,
+    /// Of the contributions that are normalised.
+    pub eps: f32,
 }
 
 /// A table and the rule that updates it.

@@ -1,20 +1,18 @@
-//! The table's gradient and its use in one op: summands are grouped by row, each touched row's gradient is summed in
-//! order in a worker's buffer and handed to the optimiser at once. No gradient row is stored unless asked for (`Dense`).
+//! The table's gradient and its use in one op: each touched row's gradient is summed in a fixed order and handed to the
+//! optimiser at once. Large tables (`runs`) have their summands sorted by row and store no gradient unless asked for
+//! (`Dense`); small ones that are drawn from often (`parts`) are summed without sorting.
 //!
 //! V items, D width. Untouched rows are not read; lazy Adam and row-wise AdaGrad leave them as they are.
 
-use super::apply::{Rule, Target};
-use super::parts::{self, AddPart, Fold, Share};
-use super::runs::{Runs, TILE};
-use super::sort::{MAX_CONTRIBUTIONS, MAX_SOURCE_ROWS, sorted};
+use super::apply::{Job, Rule};
+use super::sort::{MAX_CONTRIBUTIONS, MAX_SOURCE_ROWS};
+use super::{parts, runs};
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
 use crate::mat::{Disjoint, Grad, Mat, MatMut};
 use crate::optim::{Adam, AdamFactors};
 use crate::rows::RowsMut;
 use crate::shape::{check_id_mat, check_len, check_mat, check_mut};
-use crate::simd::{LANES, dispatch};
-use crate::with_rows;
 
 const OP: &str = "embedding_update";
 /// Rows zeroed by one task.
@@ -92,9 +90,15 @@ pub fn embedding_update(cx: &Ctx, args: EmbeddingUpdate) -> Outcome {
     };
     let table = args.table.as_ref();
     let entries = args.contributions.iter().map(|c| c.ids.rows * c.ids.cols).sum();
+    let job = Job {
+        table: args.table,
+        contributions: args.contributions,
+        rule: &rule,
+        eps,
+    };
     let square = match parts::parts(table.rows(), table.cols(), entries) {
-        Some(parts) => by_parts(cx, args.table, args.contributions, &rule, (parts, eps)),
-        None => by_runs(cx, args.table, args.contributions, &rule, eps),
+        Some(parts) => parts::update(cx, &job, parts),
+        None => runs::update(cx, &job),
     };
     if let Some(to) = sum {
         *to = (f64::from(*to) + square) as f32;
@@ -109,83 +113,6 @@ fn zero(cx: &Ctx, to: MatMut) {
             unsafe { to.row(row).fill(0.0) };
         }
     });
-}
-
-/// A large table: full sort, run by run. Returns the sum of squares, if the rule forms it.
-fn by_runs(cx: &Ctx, table: RowsMut, contributions: &[Contribution], rule: &Rule, eps: f32) -> f64 {
-    let (entries, count) = sorted(cx, contributions, table.as_ref().rows());
-    let entries = &entries[..count];
-    let tiles = count.div_ceil(TILE);
-    let mut squares = cx.scratch::<f64>(tiles);
-    squares.fill(0.0);
-    let mut buffers = cx.per_worker::<f32>(2 * table.as_ref().cols().next_multiple_of(LANES));
-    {
-        let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
-        cx.pool.run(tiles, |task, worker| {
-            // SAFETY: a row's entries are finished by one task; a worker's buffer is its own while it runs a task.
-            unsafe {
-                let (buffer, square) = (buffers.of(worker), &mut squares.range(task, 1)[0]);
-                let from = task * TILE;
-                with_rows!(RowsMut, table, table => {
-                    let target = Target { table, rule, eps };
-                    dispatch(cx.isa, Runs { target, contributions, entries, from, buffer, square })
-                });
-            }
-        });
-    }
-    squares.iter().sum()
-}
-
-/// A small table drawn from often: each of the parts adds up a gradient of its own.
-fn by_parts(cx: &Ctx, table: RowsMut, contributions: &[Contribution], rule: &Rule, (parts, eps): (usize, f32)) -> f64 {
-    let (items, cols) = (table.as_ref().rows(), table.as_ref().cols());
-    let width = cols.next_multiple_of(LANES);
-    let (mut sums, mut touched) = (
-        cx.scratch::<f32>(parts * 2 * items * width),
-        cx.scratch::<u8>(parts * items),
-    );
-    {
-        let (sums, touched) = (Disjoint::new(&mut sums), Disjoint::new(&mut touched));
-        cx.pool.run(parts, |part, _| {
-            // SAFETY: each part has its own share.
-            unsafe {
-                let share = Share {
-                    sums: sums.range(part * 2 * items * width, 2 * items * width),
-                    touched: touched.range(part * items, items),
-                };
-                dispatch(
-                    cx.isa,
-                    AddPart {
-                        contributions,
-                        part,
-                        parts,
-                        cols,
-                        share,
-                    },
-                );
-            }
-        });
-    }
-    let tiles = items.div_ceil(parts::TILE);
-    let mut squares = cx.scratch::<f64>(tiles);
-    squares.fill(0.0);
-    let mut buffers = cx.per_worker::<f32>(2 * width);
-    {
-        let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
-        let (sums, touched) = (&sums[..], &touched[..]);
-        cx.pool.run(tiles, |tile, worker| {
-            // SAFETY: a tile's rows are one task's; a worker's buffer is its own while it runs a task.
-            unsafe {
-                let (buffer, square) = (buffers.of(worker), &mut squares.range(tile, 1)[0]);
-                let first = tile * parts::TILE;
-                with_rows!(RowsMut, table, table => {
-                    let target = Target { table, rule, eps };
-                    dispatch(cx.isa, Fold { target, sums, touched, parts, first, buffer, square })
-                });
-            }
-        });
-    }
-    squares.iter().sum()
 }
 
 fn check(args: &EmbeddingUpdate) -> Outcome {

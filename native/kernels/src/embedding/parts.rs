@@ -2,12 +2,15 @@
 //! parts, each adds into a gradient of its own while a source row stays in registers, and the parts are summed in order.
 
 use super::Contribution;
-use super::apply::Target;
+use super::apply::{Job, Target};
+use crate::ctx::Ctx;
 use crate::gathered::prefetch_span;
+use crate::mat::Disjoint;
 use crate::rows::{Element, load_vector};
-use crate::simd::{Kernel, LANES, Simd};
+use crate::simd::{Kernel, LANES, Simd, dispatch};
+use crate::with_rows;
 
-/// Floats of the largest gradient treated so, 1 MB: about two thirds of its rows are found in a 512 KB L2.
+/// Floats of the largest gradient treated so: 1 MB, half of which fits in the L2 of a Zen 3.
 const FLOATS: usize = 256 * 1024;
 /// Entries of a part, of which there are at most `MOST`.
 const ENTRIES: usize = 256 * 1024;
@@ -20,7 +23,7 @@ const AHEAD: usize = 4;
 const CHUNK: usize = 8;
 
 /// Rows folded by one task.
-pub(super) const TILE: usize = 64;
+const TILE: usize = 64;
 
 /// Into how many parts to cut, if this table and number of entries are a case for it.
 pub(super) fn parts(items: usize, cols: usize, entries: usize) -> Option<usize> {
@@ -29,25 +32,83 @@ pub(super) fn parts(items: usize, cols: usize, entries: usize) -> Option<usize> 
     (small && entries / parts >= items * ENTRIES_PER_ROW).then_some(parts)
 }
 
+/// Each of the parts adds up a gradient of its own. Returns the sum of squares, if the rule forms it.
+pub(super) fn update(cx: &Ctx, job: &Job, parts: usize) -> f64 {
+    let Job {
+        table,
+        contributions,
+        rule,
+        eps,
+    } = *job;
+    let (items, cols) = (table.as_ref().rows(), table.as_ref().cols());
+    let width = cols.next_multiple_of(LANES);
+    let (mut sums, mut touched) = (
+        cx.scratch::<f32>(parts * 2 * items * width),
+        cx.scratch::<u8>(parts * items),
+    );
+    {
+        let (sums, touched) = (Disjoint::new(&mut sums), Disjoint::new(&mut touched));
+        cx.pool.run(parts, |part, _| {
+            // SAFETY: each part has its own share.
+            unsafe {
+                let share = Share {
+                    sums: sums.range(part * 2 * items * width, 2 * items * width),
+                    touched: touched.range(part * items, items),
+                };
+                dispatch(
+                    cx.isa,
+                    AddPart {
+                        contributions,
+                        part,
+                        parts,
+                        cols,
+                        share,
+                    },
+                );
+            }
+        });
+    }
+    let tiles = items.div_ceil(TILE);
+    let mut squares = cx.scratch::<f64>(tiles);
+    squares.fill(0.0);
+    let mut buffers = cx.per_worker::<f32>(2 * width);
+    {
+        let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
+        let (sums, touched) = (&sums[..], &touched[..]);
+        cx.pool.run(tiles, |tile, worker| {
+            // SAFETY: a tile's rows are one task's; a worker's buffer is its own while it runs a task.
+            unsafe {
+                let (buffer, square) = (buffers.of(worker), &mut squares.range(tile, 1)[0]);
+                let first = tile * TILE;
+                with_rows!(RowsMut, table, table => {
+                    let target = Target { table, rule, eps };
+                    dispatch(cx.isa, Fold { target, sums, touched, parts, first, buffer, square })
+                });
+            }
+        });
+    }
+    squares.iter().sum()
+}
+
 /// Bits of `touched`.
 const PLAIN: u8 = 1;
 const UNIT: u8 = 2;
 
 /// One part's share of the gradient.
-pub(super) struct Share<'a> {
+struct Share<'a> {
     /// `[2, V, padded D]`: plain, then of the normalised rows.
-    pub sums: &'a mut [f32],
+    sums: &'a mut [f32],
     /// Which of the two each row has.
-    pub touched: &'a mut [u8],
+    touched: &'a mut [u8],
 }
 
 /// Adds up part `part` of `parts`.
-pub(super) struct AddPart<'a> {
-    pub contributions: &'a [Contribution],
-    pub part: usize,
-    pub parts: usize,
-    pub cols: usize,
-    pub share: Share<'a>,
+struct AddPart<'a> {
+    contributions: &'a [Contribution],
+    part: usize,
+    parts: usize,
+    cols: usize,
+    share: Share<'a>,
 }
 
 impl Kernel for AddPart<'_> {
@@ -145,16 +206,16 @@ impl SourceRow<'_> {
 }
 
 /// Sums the parts of rows `first..first + TILE` and finishes them.
-pub(super) struct Fold<'a, E> {
-    pub target: Target<'a, E>,
+struct Fold<'a, E> {
+    target: Target<'a, E>,
     /// All parts' sums and flags, one after the other.
-    pub sums: &'a [f32],
-    pub touched: &'a [u8],
-    pub parts: usize,
-    pub first: usize,
+    sums: &'a [f32],
+    touched: &'a [u8],
+    parts: usize,
+    first: usize,
     /// Two padded rows.
-    pub buffer: &'a mut [f32],
-    pub square: &'a mut f64,
+    buffer: &'a mut [f32],
+    square: &'a mut f64,
 }
 
 impl<E: Element> Kernel for Fold<'_, E> {

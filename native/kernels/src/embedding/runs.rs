@@ -1,27 +1,60 @@
 //! Rows of a large table: entries sorted by row, each row's run summed in registers.
 
 use super::Contribution;
-use super::apply::Target;
-use super::sort::Entry;
+use super::apply::{Job, Target};
+use super::sort::{Entry, sorted};
+use crate::ctx::Ctx;
 use crate::gathered::{Terms, add_weighted};
-use crate::mat::Mat;
+use crate::mat::{Disjoint, Mat};
 use crate::rows::Element;
-use crate::simd::{Kernel, LANES, Simd};
+use crate::simd::{Kernel, LANES, Simd, dispatch};
+use crate::with_rows;
 
 /// Sorted entries of one task, which finishes the rows that begin among them.
-pub(super) const TILE: usize = 1024;
+const TILE: usize = 1024;
 /// Source rows asked for ahead of their use.
 const AHEAD: usize = 6;
 
+/// Returns the sum of squares, if the rule forms it.
+pub(super) fn update(cx: &Ctx, job: &Job) -> f64 {
+    let Job {
+        table,
+        contributions,
+        rule,
+        eps,
+    } = *job;
+    let (entries, count) = sorted(cx, contributions, table.as_ref().rows());
+    let entries = &entries[..count];
+    let tiles = count.div_ceil(TILE);
+    let mut squares = cx.scratch::<f64>(tiles);
+    squares.fill(0.0);
+    let mut buffers = cx.per_worker::<f32>(2 * table.as_ref().cols().next_multiple_of(LANES));
+    {
+        let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
+        cx.pool.run(tiles, |task, worker| {
+            // SAFETY: a row's entries are finished by one task; a worker's buffer is its own while it runs a task.
+            unsafe {
+                let (buffer, square) = (buffers.of(worker), &mut squares.range(task, 1)[0]);
+                let from = task * TILE;
+                with_rows!(RowsMut, table, table => {
+                    let target = Target { table, rule, eps };
+                    dispatch(cx.isa, Runs { target, contributions, entries, from, buffer, square })
+                });
+            }
+        });
+    }
+    squares.iter().sum()
+}
+
 /// The rows whose entries begin in `from..from + TILE`.
-pub(super) struct Runs<'a, E> {
-    pub target: Target<'a, E>,
-    pub contributions: &'a [Contribution],
-    pub entries: &'a [Entry],
-    pub from: usize,
+struct Runs<'a, E> {
+    target: Target<'a, E>,
+    contributions: &'a [Contribution],
+    entries: &'a [Entry],
+    from: usize,
     /// Two padded rows.
-    pub buffer: &'a mut [f32],
-    pub square: &'a mut f64,
+    buffer: &'a mut [f32],
+    square: &'a mut f64,
 }
 
 impl<E: Element> Kernel for Runs<'_, E> {
