@@ -34,6 +34,7 @@ const WORKER = fileURLToPath(new URL('../../../dist/data/prepare/worker.js', imp
 
 export async function prepare(input: PrepareInput, callbacks: PrepareCallbacks = {}): Promise<PrepareReport> {
   const options = parseOptions(input);
+  callbacks.signal?.throwIfAborted();
   const workspace = new Workspace(options.out, { force: options.force });
   const child = fork(WORKER, { serialization: 'advanced' });
   const stop = (): void => void child.kill('SIGKILL');

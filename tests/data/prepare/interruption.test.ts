@@ -84,7 +84,13 @@ describe('an unfinished run', () => {
 
   it('leaves nothing behind when the caller gives up or the log is wrong', async () => {
     const { out, names } = place('abort');
-    await expect(prepare({ files: [large], out }, { signal: AbortSignal.timeout(300) })).rejects.toThrow(/interrupted/);
+    const controller = new AbortController();
+    const givenUp = prepare(
+      { files: [large], out },
+      { signal: controller.signal, onProgress: () => controller.abort() },
+    );
+    await expect(givenUp).rejects.toThrow(/interrupted/);
+    await expect(prepare({ files: [large], out }, { signal: controller.signal })).rejects.toThrow(/abort/);
     await expect(prepare({ files: [small], out, item: 'nothing' })).rejects.toThrow(/has no column 'nothing'/);
     await expect(prepare({ files: [small], out, maxBad: 7 })).rejects.toThrow(/option maxBad/);
     expect(names()).toEqual([]);
