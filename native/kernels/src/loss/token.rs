@@ -13,7 +13,7 @@ use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::with_rows;
 
 /// Rows in memory of fewer bytes than this are asked for before they are read; longer ones the hardware fetches better
-/// by itself (rows of 1 KB: 13.4 GB/s alone, 11.6 asked for; of 256 bytes: 7 and 8; one thread of Zen 3, 2026-11).
+/// by itself (rows of 1 KB: 13.5 GB/s, asked for 11.8; of 256 bytes: 7.2 and 7.7; one thread of Zen 3, 2026-11).
 const SHORT: usize = 1024;
 /// Bytes of a token's rows up to which the next token's are asked for too: both lie in a 512 KB L2 with room to spare.
 const AHEAD: usize = 96 * 1024;
