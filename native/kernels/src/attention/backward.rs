@@ -16,7 +16,7 @@ use std::ops::Range;
 /// Queries whose weights against a tile of keys are kept for dK and dV.
 const STRIP: usize = 96;
 /// Keys of a tile.
-const KEYS: usize = 48;
+const KEYS: usize = 96;
 /// Floats from one row of a tile's weights to the next.
 const ROW: usize = KEYS + LANES;
 

@@ -14,7 +14,7 @@ use crate::simd::{Kernel, LANES, Simd, dispatch};
 /// Queries that go over a tile of keys while it is in the first-level cache.
 const STRIP: usize = 96;
 /// Keys of a tile.
-const KEYS: usize = 64;
+const KEYS: usize = 48;
 /// Floats from one row of a tile's weights to the next.
 const ROW: usize = KEYS + LANES;
 

@@ -9,7 +9,7 @@ use crate::rng::Dropout;
 use crate::simd::{LANES, Simd};
 
 /// Most keys of a tile.
-const KEYS: usize = 64;
+const KEYS: usize = 96;
 
 #[derive(Clone, Copy)]
 pub struct Softmax {
