@@ -32,7 +32,11 @@ export async function compactItems(engine: Engine, options: CompactItemsOptions)
   /** 0 for an item that is only listed, -1 for a number that is no item. */
   const counts = new Int32Array(range.length).fill(-1);
   await engine.stream(events, chunk => {
-    for (const place of int32Column(chunk, 0)) counts[place] = Math.max(0, counts[place] ?? 0) + 1;
+    const places = int32Column(chunk, 0);
+    for (let i = 0; i < places.length; i++) {
+      const place = places[i] ?? 0;
+      counts[place] = Math.max(0, counts[place] ?? 0) + 1;
+    }
   });
   if (listed !== undefined) {
     await engine.stream(listed, chunk => {
@@ -54,39 +58,54 @@ export async function compactItems(engine: Engine, options: CompactItemsOptions)
       int64(places, place => counts[place] ?? 0),
     );
   }
-  let piece: number[] = [];
-  for (const id of dense) {
-    if (id >= 0) piece.push(id);
-    if (piece.length === PIECE) {
-      writer.addOrder(Int32Array.from(piece));
-      piece = [];
+  const piece = new Int32Array(PIECE);
+  let held = 0;
+  for (let place = 0; place < dense.length; place++) {
+    const id = dense[place] ?? -1;
+    if (id >= 0) piece[held++] = id;
+    if (held === PIECE || place === dense.length - 1) {
+      writer.addOrder(piece.subarray(0, held));
+      held = 0;
     }
   }
-  writer.addOrder(Int32Array.from(piece));
   return { ...writer.finish(), seen, table: { first: range.first, dense } };
 }
 
-/** Dense ids by descending count, then ascending place: a counting sort. */
+/** Counts from here on are too many to keep a bucket for each, and too few to matter: they are compared. */
+const BUCKETS = 1 << 16;
+
+/** Dense ids by descending count, then ascending place: a counting sort, except for the few largest counts. */
 export function rank(counts: Int32Array): { dense: Int32Array; byRank: Int32Array; seen: number } {
-  const itemsWith = new Map<number, number>();
-  for (const n of counts) if (n >= 0) itemsWith.set(n, (itemsWith.get(n) ?? 0) + 1);
-  const next = new Map<number, number>();
-  let items = 0;
-  for (const [n, many] of [...itemsWith].sort(([a], [b]) => b - a)) {
-    next.set(n, items);
-    items += many;
-  }
-  const dense = new Int32Array(counts.length).fill(-1);
-  const byRank = new Int32Array(items);
+  const next = new Int32Array(BUCKETS);
+  const largest: number[] = [];
   for (let place = 0; place < counts.length; place++) {
     const n = counts[place] ?? -1;
-    if (n < 0) continue;
-    const id = next.get(n) ?? 0;
-    next.set(n, id + 1);
+    if (n >= BUCKETS) largest.push(place);
+    else if (n >= 0) next[n] = (next[n] ?? 0) + 1;
+  }
+  const unseen = next[0] ?? 0;
+  let items = largest.length;
+  for (let n = BUCKETS - 1; n >= 0; n--) {
+    const many = next[n] ?? 0;
+    next[n] = items;
+    items += many;
+  }
+
+  const dense = new Int32Array(counts.length).fill(-1);
+  const byRank = new Int32Array(items);
+  const give = (place: number, id: number): void => {
     dense[place] = id;
     byRank[id] = place;
+  };
+  largest.sort((a, b) => (counts[b] ?? 0) - (counts[a] ?? 0) || a - b).forEach(give);
+  for (let place = 0; place < counts.length; place++) {
+    const n = counts[place] ?? -1;
+    if (n < 0 || n >= BUCKETS) continue;
+    const id = next[n] ?? 0;
+    next[n] = id + 1;
+    give(place, id);
   }
-  return { dense, byRank, seen: items - (itemsWith.get(0) ?? 0) };
+  return { dense, byRank, seen: items - unseen };
 }
 
 /** i64 values of a function, written as halves: a BigInt each would take longer than everything else here. */
