@@ -15,22 +15,25 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
-/** About 10 ms on cores of 100 GFLOP/s. */
-const PEAK_ROUNDS = 5_000_000;
+/** On cores of 100 GFLOP/s. */
+const PEAK_ROUNDS_PER_SECOND = 5e8;
 
 /** FMA peak of all threads, FLOP/s, sampled between the things that are held against it. */
 export class FmaPeak {
   readonly samples: number[] = [];
   readonly #device: Device;
+  readonly #rounds: number;
   readonly #out: Tensor<'i64'>;
 
-  constructor(device: Device) {
+  /** `seconds` a sample takes, about: long enough to meet the same disturbances as what is measured. */
+  constructor(device: Device, seconds = 0.01) {
     this.#device = device;
+    this.#rounds = Math.round(seconds * PEAK_ROUNDS_PER_SECOND);
     this.#out = device.tensor([1, 2], 'i64');
   }
 
   async sample(): Promise<void> {
-    this.#device.call('fma_peak').number(PEAK_ROUNDS).tensor(this.#out).submit();
+    this.#device.call('fma_peak').number(this.#rounds).tensor(this.#out).submit();
     const [flops, nanoseconds] = await this.#device.read(this.#out);
     this.samples.push(Number(flops) / (Number(nanoseconds) * 1e-9));
   }
