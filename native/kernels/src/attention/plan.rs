@@ -7,13 +7,15 @@
 //! no partial copies of gradients, and the same bits for any number of threads. Short sequences are bundled, and the
 //! bundles dealt out over the waves, where they fill the time in which a thread would wait for the last large task.
 
-use super::tile::{MR, NR};
+use super::tile::NR;
 use crate::arena::{Lease, Pod};
 use crate::ctx::Ctx;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Most tokens of a block. A multiple of 48, so that blocks begin on a tile's edge in both directions.
+/// Blocks begin at multiples of this: a tile's edge in both directions, six rows and 16 columns.
+const EDGE: usize = 48;
+/// Most tokens of a block, a multiple of [`EDGE`]. 192 to 480 measured alike (docs/LOG.md).
 pub const BLOCK: usize = 288;
 /// Heads are taken together, so that a bias is computed once for all of them, until they are this wide.
 const GROUP_WIDTH: usize = 256;
@@ -62,7 +64,7 @@ impl Blocks {
     pub fn new(length: usize) -> Blocks {
         let span = length
             .div_ceil(length.div_ceil(BLOCK).max(1))
-            .next_multiple_of(MR * LANES_PER_EDGE)
+            .next_multiple_of(EDGE)
             .max(1);
         Blocks {
             length,
@@ -83,9 +85,6 @@ impl Blocks {
         (i + j) % self.count == (2 * j).saturating_sub(self.count)
     }
 }
-
-/// 6 x 8 = 48 is a multiple of the tile's 6 rows and 16 columns.
-const LANES_PER_EDGE: usize = 8;
 
 /// Several whole short sequences, or a block of queries (with a block of keys) of a long one; for one group of heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -233,6 +232,7 @@ impl Bundles {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tile::MR;
     use super::*;
     use std::collections::HashSet;
 
