@@ -10,8 +10,8 @@ pub mod mat;
 pub mod pool;
 pub mod reduce;
 pub mod rng;
-pub mod shape;
 pub mod rows;
+pub mod shape;
 pub mod simd;
 #[cfg(test)]
 mod testing;

@@ -45,7 +45,12 @@ impl<T: Copy> Mat<T> {
 
     /// Rows `[from, from + rows)` of this view.
     pub fn row_range(self, from: usize, rows: usize) -> Self {
-        assert!(from + rows <= self.rows, "rows {from}..{} of {}", from + rows, self.rows);
+        assert!(
+            from + rows <= self.rows,
+            "rows {from}..{} of {}",
+            from + rows,
+            self.rows
+        );
         Mat {
             ptr: self.ptr.wrapping_add(from * self.stride),
             rows,
