@@ -2,7 +2,7 @@
 // sort and write the same columns, and how fast the finished store is read.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createReadStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
@@ -68,6 +68,7 @@ async function benchPrepare({
 }): Promise<PrepareBench> {
   const store = join(folder, 'store');
   const { user = '', item = '', time = '', actionBits = [] } = PRESETS['kuairand-27k']?.options ?? {};
+  await readThrough(file);
   const begin = performance.now();
   const columns = ['--user', user, '--item', item, '--time', time, '--action-bits', ...actionBits];
   const run = await runCommand(['prepare', file, '--out', store, '--memory', memory, '--json', ...columns]);
@@ -92,6 +93,11 @@ async function benchPrepare({
     read_tokens_per_s: readingSpeed(opened),
     stages: stagesOf(report),
   };
+}
+
+/** Both contestants find the log in the page cache, as far as it fits. */
+async function readThrough(file: string): Promise<void> {
+  for await (const _piece of createReadStream(file, { highWaterMark: 1 << 20 })) continue;
 }
 
 function stagesOf(report: unknown): Record<string, number> {

@@ -69,22 +69,24 @@ export class Engine {
     return row;
   }
 
-  /** A large result, 2,048 rows at a time, in order. */
-  async stream(sql: string, take: (chunk: DuckDBDataChunk) => void): Promise<void> {
+  /** A large result, 2,048 rows at a time, in order. DuckDB is at work on the next chunk while `take` has this one. */
+  async stream(sql: string, take: (chunk: DuckDBDataChunk, names: string[]) => void): Promise<void> {
     const result = await this.connection.stream(sql);
-    for (let chunk = await result.fetchChunk(); chunk && chunk.rowCount > 0; chunk = await result.fetchChunk())
-      take(chunk);
+    const names = result.columnNames();
+    let next = result.fetchChunk();
+    for (let chunk = await next; chunk && chunk.rowCount > 0; chunk = await next) {
+      next = result.fetchChunk();
+      take(chunk, names);
+    }
   }
 
   /** A result of any size, row by row, in order; integers of 64 bits as text. */
   async eachRow(sql: string, take: (row: Row) => void): Promise<void> {
-    const result = await this.connection.stream(sql);
-    const names = result.columnNames();
-    for (let chunk = await result.fetchChunk(); chunk && chunk.rowCount > 0; chunk = await result.fetchChunk()) {
+    await this.stream(sql, (chunk, names) => {
       for (const values of chunk.getRows()) {
         take(Object.fromEntries(names.map((name, c) => [name, plain(values[c])])));
       }
-    }
+    });
   }
 
   /** Share done of the query that runs now, 0..1; undefined while DuckDB cannot say. */
