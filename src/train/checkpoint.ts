@@ -7,7 +7,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { syncFolder, writeFileAtomic } from '../util/atomic-file.js';
+import { makeFolder, syncFolder, writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { canonicalJson, sha256, sha256File } from '../util/hash.js';
 import { type Dtype, SafetensorsFile, SafetensorsWriter } from '../util/safetensors.js';
@@ -73,7 +73,7 @@ export class CheckpointFolder {
   constructor(path: string, identity: string) {
     this.path = path;
     this.#identity = identity;
-    mkdirSync(path, { recursive: true });
+    makeFolder(path);
     for (const name of readdirSync(path)) {
       if (TEMP_FOLDER.test(name)) rmSync(join(path, name), { recursive: true, force: true });
     }

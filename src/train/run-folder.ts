@@ -1,12 +1,12 @@
 // What a run leaves behind, and where: `run.json` (resolved config, data), `events.jsonl`, `checkpoints/`, `report.json`.
 // A run is known by its identity, a hash of all that decides its result; threads do not, so they are left out.
 
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { resolveConfig } from '../config/resolve.js';
 import type { ResolvedConfig } from '../config/schema.js';
-import { writeFileAtomic } from '../util/atomic-file.js';
+import { makeFolder, writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { canonicalJson, sha256 } from '../util/hash.js';
 import { CheckpointFolder } from './checkpoint.js';
@@ -58,7 +58,7 @@ export class RunFolder {
         'Choose another name with --run, or remove the folder.',
       );
     }
-    mkdirSync(path, { recursive: true });
+    makeFolder(path);
     writeFileAtomic(join(path, 'run.json'), JSON.stringify({ format: 'turbogr-run', ...description }, null, 2));
     return new RunFolder(path, description);
   }

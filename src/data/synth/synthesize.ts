@@ -1,9 +1,9 @@
 // Synthetic interaction logs of KuaiRand-27K's shape at any size, from a seed, streamed to disk: one file, or a folder
 // with KuaiRand's own file names. The same options give the same bytes.
 
-import { mkdirSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { makeFolder } from '../../util/atomic-file.js';
 import { UserError } from '../../util/errors.js';
 import { Random } from '../../util/random.js';
 import { Catalogue } from './catalogue.js';
@@ -85,11 +85,11 @@ function openFiles({ out, variant = '27k' }: SynthOptions, layout: SynthLayout, 
     return writer;
   };
   if (layout === 'log') {
-    mkdirSync(dirname(out), { recursive: true });
+    makeFolder(dirname(out));
     const only = open(out.replace(/\.parquet$/, '.parquet.csv'), LOG_COLUMNS);
     return { standard: () => only, all };
   }
-  mkdirSync(out, { recursive: true });
+  makeFolder(out);
   // The largest variant comes in two parts, here by halves of the users.
   const parts = variant === '27k' ? ['_part1', '_part2'] : [''];
   const openParts = (dates: string): CsvWriter[] =>
