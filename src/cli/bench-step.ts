@@ -5,12 +5,13 @@
 //
 //   mfu        useful work: real tokens, causal half. 6 P T + 6 D L sum n(n+1) for HSTU, FuXi twice the second term
 //   mfu_paper  the TurboGR paper's counting: attention not halved. 6 P T + 12 D L sum n^2, FuXi twice the second term
-import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { Command, Option } from '@commander-js/extra-typings';
 import { resolveConfig } from '../config/resolve.js';
 import type { ConfigInput, ResolvedConfig } from '../config/schema.js';
 import { Device } from '../native/device.js';
 import { buildDefinition } from '../nn/build.js';
 import { Learner } from '../train/learner.js';
+import { UserError } from '../util/errors.js';
 import { formatCount, formatShare, table } from '../util/terminal.js';
 import { FmaPeak, median, wholeNumber } from './measuring.js';
 import { drawBatch, drawLengths } from './random-batch.js';
@@ -90,7 +91,7 @@ export function benchStepCommand() {
     .option('--json', 'one JSON object')
     .action(async ({ json, preset, threads, steps, ...given }) => {
       const chosen = { ...USUAL, ...(preset && PRESETS[preset]) };
-      if (given.d !== undefined && given.heads === undefined && !preset) chosen.heads = Math.max(1, given.d >> 6);
+      if (given.d !== undefined && given.heads === undefined && !preset) chosen.heads = headsOf(given.d);
       const report = await benchStep({ ...chosen, ...given }, { threads, steps });
       process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${describe(report)}\n`);
     });
@@ -102,7 +103,10 @@ export interface StepOptions {
 }
 
 export async function benchStep(size: StepCase, options: StepOptions = {}): Promise<StepReport> {
-  if (size.d % size.heads !== 0) throw new InvalidArgumentError(`--heads ${size.heads} does not divide --d ${size.d}.`);
+  if (size.d % size.heads !== 0) {
+    const message = `${size.heads} heads do not divide a width of ${size.d}`;
+    throw new UserError('bad-heads', message, 'Choose --heads and --d so that they do.');
+  }
   const lengths = drawLengths(size.tokens, size.length);
   const config = stepConfig(size, Math.max(...lengths));
   const definition = buildDefinition(config.model, true);
@@ -172,6 +176,13 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
     crossing_share: (crossings * crossing) / time,
     enqueue_ms: median(enqueueing),
   };
+}
+
+/** As many heads of 64 or more as divide the width. */
+function headsOf(d: number): number {
+  let heads = Math.max(1, d >> 6);
+  while (d % heads !== 0) heads--;
+  return heads;
 }
 
 function stepConfig(size: StepCase, longest: number): ResolvedConfig {
