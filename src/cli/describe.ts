@@ -34,9 +34,8 @@ export function describeReport(report: TrainReport): string {
   const lines = [`${report.step} steps in ${formatSeconds(report.seconds)}; weights ${report.digest.slice(0, 16)}`];
   if (report.best) {
     const { value, epoch } = report.best;
-    lines.push(
-      `best validation ${report.metric} ${value.toFixed(4)} after epoch ${epoch + 1}; tested with those weights`,
-    );
+    const tested = report.test ? '; tested with those weights' : '';
+    lines.push(`best validation ${report.metric} ${value.toFixed(4)} after epoch ${epoch + 1}${tested}`);
   }
   if (report.test) lines.push('', describeEvaluation(report.test));
   return lines.join('\n');
