@@ -5,6 +5,7 @@ pub mod arena;
 pub mod ctx;
 pub mod fault;
 mod gathered;
+pub mod half;
 pub mod isa;
 pub mod mat;
 pub mod pool;

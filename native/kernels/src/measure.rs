@@ -1,7 +1,6 @@
 //! The yardsticks a kernel's speed is held against, measured on the same threads in the same run.
 
 use crate::ctx::Ctx;
-use crate::isa::Isa;
 use crate::mat::Disjoint;
 use crate::simd::Simd;
 use crate::simd_fn;
@@ -66,9 +65,4 @@ pub fn read_bandwidth(cx: &Ctx, data: &[f32]) -> f32 {
         unsafe { out.range(task, 1)[0] = read_sum(cx.isa, data.as_ptr().add(from), to - from) };
     });
     sinks.iter().sum()
-}
-
-/// Name of the instruction set in use, for reports.
-pub fn isa_name(isa: Isa) -> &'static str {
-    isa.name()
 }

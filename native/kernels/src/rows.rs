@@ -2,8 +2,9 @@
 //! arithmetic is always f32.
 
 use crate::arena::Pod;
+use crate::half::{float_to_half, half_to_float};
 use crate::mat::{Mat, MatMut};
-use crate::simd::{LANES, Simd, float_to_half, half_to_float};
+use crate::simd::{LANES, Simd};
 
 /// How one number of a row is stored.
 ///

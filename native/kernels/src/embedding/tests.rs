@@ -5,11 +5,11 @@ use super::naive::{Gather, Summand, gradient};
 use super::*;
 use crate::Ctx;
 use crate::fault::FaultKind;
+use crate::half::{float_to_half, half_to_float};
 use crate::mat::{Mat, MatMut};
 use crate::optim::{Adam, AdamW, adamw, naive as optim};
 use crate::rng::{Dropout, Key, below, word};
 use crate::rows::{Rows, RowsMut};
-use crate::simd::{float_to_half, half_to_float};
 use crate::testing::*;
 
 /// Sums of up to a few hundred products below two.

@@ -4,10 +4,10 @@ use super::naive::{Gradients, Objective, Problem};
 use super::*;
 use crate::Ctx;
 use crate::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
+use crate::half::{float_to_half, half_to_float};
 use crate::mat::{Mat, MatMut};
 use crate::rng::{Key, below, word};
 use crate::rows::{Rows, RowsMut};
-use crate::simd::{float_to_half, half_to_float};
 use crate::testing::*;
 
 /// Logits reach 20 at a temperature of 0.05, so an f32 logit is off by about 2e-6 and gradients by as much again.

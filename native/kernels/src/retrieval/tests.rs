@@ -4,10 +4,10 @@
 use super::naive::Problem;
 use super::*;
 use crate::fault::FaultKind;
+use crate::half::float_to_half;
 use crate::mat::{Mat, MatMut};
 use crate::rng::{Key, below, word};
 use crate::rows::Rows;
-use crate::simd::float_to_half;
 use crate::testing::contexts;
 use crate::{Ctx, Outcome};
 
