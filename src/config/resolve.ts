@@ -1,11 +1,11 @@
 // From what people write to one complete config: recipe, then file, then flags, the later ones winning key by key.
 // Everything that can be known to be wrong is refused here, before any long work starts.
 
-import { readFileSync } from 'node:fs';
-import { extname, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { existsSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import { UserError } from '../util/errors.js';
+import { loadModule } from './load-module.js';
 import { nearest } from './nearest.js';
 import { RECIPES } from './recipes.js';
 import { type Config, type ConfigInput, configJsonSchema, configSchema, type ResolvedConfig } from './schema.js';
@@ -110,10 +110,14 @@ function finish(config: Config): ResolvedConfig {
   return { ...config, model: { ...model, dqk: model.dqk ?? width, dv: model.dv ?? width } };
 }
 
+const TEXTS = ['.yaml', '.yml', '.json'];
+const MODULES = ['.ts', '.mts', '.js', '.mjs'];
+
 /** Reads a config file: YAML or JSON, or a module whose default export is the config. */
 export async function readConfigFile(path: string): Promise<UncheckedConfig> {
-  const isText = ['.yaml', '.yml', '.json'].includes(extname(path));
-  const config = isText ? readText(path) : await loadModule(path);
+  if (!existsSync(path)) throw new UserError('bad-config-file', `there is no file ${path}`, 'Check the path.');
+  const isText = TEXTS.includes(extname(path));
+  const config = isText ? readText(path) : await readModule(path);
   if (isTree(config)) return config;
   throw new UserError(
     'bad-config-file',
@@ -127,24 +131,31 @@ function readText(path: string): unknown {
     return parseYaml(readFileSync(path, 'utf8'));
   } catch (cause) {
     const message = `cannot read ${path}: ${describe(cause)}`;
-    throw new UserError('bad-config-file', message, 'Check the path and the YAML.', { cause });
+    throw new UserError('bad-config-file', message, 'Check the YAML.', { cause });
   }
 }
 
-async function loadModule(path: string): Promise<unknown> {
+async function readModule(path: string): Promise<unknown> {
+  if (!MODULES.includes(extname(path))) {
+    const endings = [...TEXTS, ...MODULES].join(', ');
+    throw new UserError(
+      'bad-config-file',
+      `${path} is no config file by its name`,
+      `It must end in one of ${endings}.`,
+    );
+  }
   try {
-    const module: unknown = await import(pathToFileURL(resolve(path)).href);
-    return isTree(module) ? module['default'] : undefined;
+    return await loadModule(path);
   } catch (cause) {
-    const remedy = path.endsWith('.ts')
-      ? `Node ${process.versions.node} may be too old to read TypeScript (22.18 reads it); use YAML or a compiled .js.`
-      : 'Give a .yaml, .json, .js or .ts file.';
-    throw new UserError('bad-config-file', `cannot load ${path}: ${describe(cause)}`, remedy, { cause });
+    const message = `cannot load ${path}: ${describe(cause)}`;
+    throw new UserError('bad-config-file', message, 'Check the code it names.', { cause });
   }
 }
 
+/** Without the list of places where Node looked. */
 function describe(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return message.replace(/\nRequire stack:.*/s, '').trimEnd();
 }
 
 /** `model.d=64` and the like from the command line, as a config; values are read as YAML. */

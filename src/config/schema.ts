@@ -76,9 +76,11 @@ const evaluation = z.strictObject({
   every: positive.default(1).describe('epochs between validations'),
   metric: z
     .string()
-    .regex(/^(hr|ndcg)@[1-9]\d*$|^mrr$/, 'must be hr@k, ndcg@k or mrr')
+    .regex(/^(hr|ndcg)@[1-9]\d*$|^mrr$|^loglik$/, 'must be hr@k, ndcg@k, mrr or loglik')
     .default('ndcg@10')
-    .describe('what early stopping and the best checkpoint look at'),
+    .describe(
+      'what early stopping and the best checkpoint look at; loglik is the mean log-likelihood of the held-out events',
+    ),
   patience: positive.optional().describe('stop after so many validations without improvement'),
   exclude: z
     .enum(['history', 'input', 'none'])
@@ -117,6 +119,9 @@ export const configSchema = z.strictObject({
     .enum(['train', 'train+validation'])
     .default('train')
     .describe('train+validation fits the held-out validation events too; there is nothing left to choose by then'),
+  trainUsers: positive
+    .optional()
+    .describe('train on so many users only, the same ones for every seed, fewer always among more; all unless given'),
   epochs: positive.default(20),
   maxSteps: positive.optional().describe('stop after so many optimiser steps'),
   evaluation: evaluation.prefault({}),

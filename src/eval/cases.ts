@@ -3,9 +3,8 @@
 
 import { BatchPlan } from '../data/batch/batch-plan.js';
 import { BatchBuffer, type JaggedBatch } from '../data/batch/jagged-batch.js';
-import { evaluationWindows, type Windows } from '../data/batch/windows.js';
+import { evaluationWindows, sampleUsers } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
-import { Random } from '../util/random.js';
 
 export interface CaseOptions {
   source: SequenceSource;
@@ -29,15 +28,15 @@ export interface CaseBatch {
 }
 
 /** Tokens of an evaluation batch at least; a longer sequence makes its own larger. */
-const BATCH_TOKENS = 16_384;
+export const BATCH_TOKENS = 16_384;
+/** Names the draw of `users`, so that every validation of every run takes the same ones. */
+export const EVALUATED_USERS = 'evaluated users';
 
 /** Valid until the next one is asked for. */
 export function* evaluationCases(options: CaseOptions): Generator<CaseBatch> {
   const { source, part, maxLength, exclude } = options;
-  const windows = sample(
-    evaluationWindows(source, { part, maxLength, targetsPerUser: options.targets ?? 1 }),
-    options.users,
-  );
+  const all = evaluationWindows(source, { part, maxLength, targetsPerUser: options.targets ?? 1 });
+  const windows = sampleUsers(all, options.users, EVALUATED_USERS);
   const size = { tokens: Math.max(BATCH_TOKENS, maxLength) };
   const plan = new BatchPlan({ windows, size, seed: 0, shuffle: false });
   const buffer = new BatchBuffer(source, windows);
@@ -60,16 +59,4 @@ function exclusions(
   const item = new Int32Array(excludedOffsets.at(-1)!);
   batch.users.forEach((user, c) => source.read(user, 0, batch.ends[c]!, { item }, excludedOffsets[c]!));
   return { excluded: item, excludedOffsets };
-}
-
-/** Windows of `users` randomly chosen users, in their own order. */
-function sample(windows: Windows, users: number | undefined): Windows {
-  const present = [...new Set(windows.user)];
-  if (users === undefined || users >= present.length) return windows;
-  const order = Int32Array.from(present);
-  new Random(0, 'evaluated users').shuffle(order);
-  const chosen = new Set(order.subarray(0, users));
-  const kept = Array.from(windows.user.keys()).filter(w => chosen.has(windows.user[w]!));
-  const column = (values: Int32Array) => Int32Array.from(kept, w => values[w]!);
-  return { count: kept.length, user: column(windows.user), from: column(windows.from), to: column(windows.to) };
 }

@@ -6,6 +6,7 @@ import type { ConfigInput, ResolvedConfig } from '../config/schema.js';
 import type { Progress } from '../data/prepare/options.js';
 import { SequenceStore } from '../data/store/sequence-store.js';
 import { countItems } from '../eval/baselines.js';
+import { logLikelihood } from '../eval/log-likelihood.js';
 import { metricOf } from '../eval/metrics.js';
 import { rankCases } from '../eval/rank-cases.js';
 import type { EvaluationReport } from '../eval/report.js';
@@ -178,7 +179,9 @@ function validation(
   const { trainEnd, validationEnd } = source.split;
   if (config.trainOn !== 'train' || !validationEnd.some((end, user) => end > trainEnd[user]!)) return undefined;
   const { exclude, targets, metric, users } = config.evaluation;
+  const held = { source, part: 'validation', ...(users && { users }) } as const;
+  if (metric === 'loglik') return () => logLikelihood({ ...held, model: learner.evaluated, loss: config.loss });
   const { normalizeItem } = config.loss;
-  const which = { source, part: 'validation', exclude, targets, normalizeItem, ...(users && { users }) } as const;
+  const which = { ...held, exclude, targets, normalizeItem };
   return async () => metricOf(await rankCases({ ...which, model: learner.evaluated }), metric);
 }

@@ -2,14 +2,15 @@
 
 import type { ResolvedConfig } from '../config/schema.js';
 import { BatchPlan } from '../data/batch/batch-plan.js';
-import { trainingWindows } from '../data/batch/windows.js';
+import { sampleUsers, trainingWindows } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import { UserError } from '../util/errors.js';
 
 export function planBatches(source: SequenceSource, config: ResolvedConfig): BatchPlan {
   const { split, users } = source;
   const trainEnd = config.trainOn === 'train' ? split.trainEnd : split.validationEnd;
-  const windows = trainingWindows({ users, split: { ...split, trainEnd } }, config.model.maxLength, config.window);
+  const all = trainingWindows({ users, split: { ...split, trainEnd } }, config.model.maxLength, config.window);
+  const windows = sampleUsers(all, config.trainUsers, 'training users');
   if (windows.count === 0) {
     throw new UserError(
       'nothing-to-train-on',

@@ -96,6 +96,36 @@ test('files: YAML, modules, and what is neither', async () => {
   await expect(readConfigFile(join(folder, 'absent.yaml'))).rejects.toThrow('absent.yaml');
 });
 
+test('a TypeScript config: types are stripped, turbogr is found from anywhere, and helpers are followed', async () => {
+  writeFileSync(join(folder, 'sizes.ts'), 'export enum Width { Narrow = 16 }\nexport const blocks: number = 3;\n');
+  writeFileSync(
+    join(folder, 'run.ts'),
+    `import { defineConfig, type ConfigInput } from 'turbogr';
+     import { blocks, Width } from './sizes.ts';
+     const epochs = (count: number): ConfigInput => ({ epochs: count }) satisfies ConfigInput;
+     export default defineConfig({ ...epochs(4), model: { d: Width.Narrow, blocks } });`,
+  );
+  expect(await readConfigFile(join(folder, 'run.ts'))).toEqual({ epochs: 4, model: { d: 16, blocks: 3 } });
+});
+
+test('a module that cannot be read names its file, and where', async () => {
+  const failure = async (name: string, text: string): Promise<UserError> => {
+    writeFileSync(join(folder, name), text);
+    const caught: unknown = await readConfigFile(join(folder, name)).catch((error: unknown) => error);
+    if (caught instanceof UserError) return caught;
+    throw new Error('was not refused');
+  };
+  expect((await failure('torn.ts', 'export default {\n  epochs: 3,,\n};')).message).toMatch(/torn\.ts.*2:\d+/s);
+  expect((await failure('lost.ts', 'import { x } from "./nowhere.js"; export default x;')).message).toContain(
+    'nowhere',
+  );
+  expect((await failure('thrown.ts', 'throw new Error("no such host"); export default {};')).message).toContain(
+    'no such',
+  );
+  expect((await failure('nothing.ts', 'export const epochs = 3;')).remedy).toContain('export default');
+  expect((await failure('run.toml', 'epochs = 3')).remedy).toContain('.yaml');
+});
+
 test('the example config resolves', async () => {
   const config = resolveConfig(await readConfigFile('examples/run.yaml'));
   expect(config).toMatchObject({ model: { d: 64 }, optimizer: { table: 'lazy-adam' }, evaluation: { patience: 5 } });

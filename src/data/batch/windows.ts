@@ -9,6 +9,7 @@
 //
 // Evaluation windows end at a held-out event: their last token's target (and next time) is the one to predict.
 
+import { Random } from '../../util/random.js';
 import type { SequenceSource } from '../sequence-source.js';
 
 export type WindowPolicy = 'latest' | 'sliding';
@@ -69,12 +70,15 @@ export interface EvaluationOptions {
   targetsPerUser?: number;
 }
 
+/** Where each user's held-out events of a part begin and end. */
+export function partBounds({ split, lengths }: SequenceSource, part: 'validation' | 'test'): [Int32Array, Int32Array] {
+  return part === 'validation' ? [split.trainEnd, split.validationEnd] : [split.validationEnd, lengths];
+}
+
 /** One window per held-out event that has any history; the input is all that happened before it, newest `maxLength`. */
 export function evaluationWindows(source: SequenceSource, options: EvaluationOptions): Windows {
   requireLength(options.maxLength);
-  const { split, lengths } = source;
-  const [starts, ends] =
-    options.part === 'validation' ? [split.trainEnd, split.validationEnd] : [split.validationEnd, lengths];
+  const [starts, ends] = partBounds(source, options.part);
   const list = new WindowList();
   for (let user = 0; user < source.users; user++) {
     const stop = Math.min(ends[user]!, starts[user]! + (options.targetsPerUser ?? 1));
@@ -83,4 +87,28 @@ export function evaluationWindows(source: SequenceSource, options: EvaluationOpt
     }
   }
   return list.finish();
+}
+
+/** One window per user that ends with the part's last event: as many of its events are targets as the model can read. */
+export function heldOutWindows(source: SequenceSource, { part, maxLength }: EvaluationOptions): Windows {
+  requireLength(maxLength);
+  const [starts, ends] = partBounds(source, part);
+  const list = new WindowList();
+  for (let user = 0; user < source.users; user++) {
+    const end = ends[user]!;
+    if (end > Math.max(1, starts[user]!)) list.push(user, Math.max(0, end - 1 - maxLength), end);
+  }
+  return list.finish();
+}
+
+/** The windows of `users` users, drawn by `purpose` alone, in their own order: fewer users are always among the more. */
+export function sampleUsers(windows: Windows, users: number | undefined, purpose: string): Windows {
+  const present = [...new Set(windows.user)];
+  if (users === undefined || users >= present.length) return windows;
+  const order = Int32Array.from(present);
+  new Random(0, purpose).shuffle(order);
+  const chosen = new Set(order.subarray(0, users));
+  const kept = Array.from(windows.user.keys()).filter(w => chosen.has(windows.user[w]!));
+  const column = (values: Int32Array) => Int32Array.from(kept, w => values[w]!);
+  return { count: kept.length, user: column(windows.user), from: column(windows.from), to: column(windows.to) };
 }
