@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { BatchPlan, type BatchSize } from '../../src/data/batch/batch-plan.js';
 import { BatchStream } from '../../src/data/batch/batch-stream.js';
 import { BatchBuffer, type JaggedBatch } from '../../src/data/batch/jagged-batch.js';
-import { evaluationWindows, trainingWindows, windowTokens } from '../../src/data/batch/windows.js';
+import { evaluationWindows, sampleUsers, trainingWindows, windowTokens } from '../../src/data/batch/windows.js';
 import { MemorySource } from '../../src/data/memory-source.js';
 
 /** Users with the given numbers of events; event e of the whole log has item e, time 10 e, action -e. */
@@ -317,4 +317,21 @@ describe('mistakes are named', () => {
     const plan = new BatchPlan({ windows: trainingWindows(empty, 4, 'latest'), size: { users: 1 }, seed: 0 });
     expect(() => new BatchStream({ source: empty, plan })).toThrow('fewer than two events');
   });
+});
+
+test('a sample of users keeps all of their windows, in order, and fewer users are among the more', () => {
+  const windows = trainingWindows(numberedSource(Array.from({ length: 40 }, (_, u) => u)), 5, 'sliding');
+  const usersOf = (count?: number) => new Set(sampleUsers(windows, count, 'test').user);
+  for (const count of [1, 7, 20]) {
+    const few = usersOf(count);
+    expect(few.size).toBe(count);
+    const more = usersOf(count + 5);
+    for (const user of few) expect(more.has(user)).toBe(true);
+    const sampled = sampleUsers(windows, count, 'test');
+    const kept = Array.from(windows.user.keys()).filter(w => few.has(windows.user[w]!));
+    expect([...sampled.from]).toEqual(kept.map(w => windows.from[w]));
+    expect([...sampled.to]).toEqual(kept.map(w => windows.to[w]));
+  }
+  expect(sampleUsers(windows, undefined, 'test')).toBe(windows);
+  expect([...usersOf(7)]).not.toEqual([...new Set(sampleUsers(windows, 7, 'another').user)]);
 });
