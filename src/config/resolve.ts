@@ -81,6 +81,10 @@ function keysAt(path: readonly PropertyKey[]): string[] {
   return Object.keys(under(node));
 }
 
+/** Lists of touched rows that one update of a table can sum, and how many of them a batch leaves. */
+const MOST_LISTS = 8;
+const LISTS_OF_SAMPLED_LOSS = 3;
+
 /** Derived values and rules that span several keys. */
 function finish(config: Config): ResolvedConfig {
   const { model, loss } = config;
@@ -98,12 +102,13 @@ function finish(config: Config): ResolvedConfig {
       `Raise batch.tokens to at least ${model.maxLength}, or lower model.maxLength.`,
     );
   }
-  if (config.optimizer.table !== 'adamw' && (loss.kind === 'full-softmax' || config.optimizer.accumulate > 2)) {
-    const cause = loss.kind === 'full-softmax' ? 'loss.kind = "full-softmax"' : 'optimizer.accumulate above 2';
+  const { table, accumulate } = config.optimizer;
+  const most = loss.kind === 'full-softmax' ? MOST_LISTS : Math.floor(MOST_LISTS / LISTS_OF_SAMPLED_LOSS);
+  if (table !== 'adamw' && accumulate > most) {
     throw new UserError(
       'bad-value',
-      `config: ${cause} gives every row of the table a gradient, and optimizer.table = "${config.optimizer.table}" works row by row`,
-      'Set optimizer.table: adamw, or change the other of the two.',
+      `config: optimizer.accumulate = ${accumulate}, and optimizer.table = "${table}" adds up ${most} batches at most`,
+      `Set optimizer.table: adamw, or use larger batches and accumulate at most ${most}.`,
     );
   }
   const width = model.d / model.heads;

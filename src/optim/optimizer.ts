@@ -53,6 +53,8 @@ export class Optimizer {
   readonly #trained: Trained;
   /** Moments and accumulators by name: `<parameter>.m`, `<parameter>.v`, `<table>.sum`. */
   readonly #state = new Map<string, Tensor<'f32'>>();
+  /** Row numbers of the tables that a loss touches whole. */
+  readonly #rows = new Map<Table, Tensor<'i32'>>();
   readonly #norm: Tensor<'f32'>;
   readonly #scale: Tensor<'f32'>;
 
@@ -80,11 +82,13 @@ export class Optimizer {
     this.#scale = device.tensor([1, 1]);
   }
 
-  /** Adds contributions into the tables' dense gradients, when those are what the optimiser reads; may be repeated. */
+  /**
+   * Adds contributions into the tables' dense gradients where those are what counts: for dense AdamW, and after a loss
+   * over the whole table, which touches every row. May be repeated.
+   */
   gather(): void {
-    if (this.#settings.table !== 'adamw') return;
     for (const table of this.#trained.tables) {
-      if (table.contributions.length === 0) continue;
+      if (table.contributions.length === 0 || (this.#settings.table !== 'adamw' && !table.grad)) continue;
       embeddingUpdate(this.#device, table, { kind: 'dense', grad: table.gradTarget() });
       table.clearContributions();
     }
@@ -124,6 +128,8 @@ export class Optimizer {
   }
 
   #updateRows(table: Table, hyper: AdamHyper, scaled: { gradScale?: Tensor<'f32'> }): void {
+    if (table.grad)
+      table.contribute({ ids: this.#allRows(table), source: table.grad, scale: 1, release: () => undefined });
     if (table.contributions.length === 0) return;
     const { name } = table;
     const { lr, eps, weightDecay } = hyper;
@@ -132,6 +138,15 @@ export class Optimizer {
         ? ({ kind: 'lazy-adam', ...this.#moments(name), hyper } as const)
         : ({ kind: 'row-adagrad', state: this.#state.get(`${name}.sum`)!, lr, eps, weightDecay } as const);
     embeddingUpdate(this.#device, table, update, scaled);
+  }
+
+  /** [V] 0, 1, 2, ... */
+  #allRows(table: Table): Tensor<'i32'> {
+    const known = this.#rows.get(table);
+    if (known) return known;
+    const made = this.#device.from(Int32Array.from({ length: table.value.rows }, (_, row) => row));
+    this.#rows.set(table, made);
+    return made;
   }
 
   /** Factor that brings the norm of all gradients to `most` at most. */

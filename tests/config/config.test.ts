@@ -54,6 +54,7 @@ test('bad values are named with their key', () => {
   expect(refusal({ optimizer: { lr: -1 } }).message).toBe('config: optimizer.lr is -1');
   expect(refusal({ model: { d: 50, heads: 3 } }).message).toContain('model.heads = 3');
   expect(refusal({ batch: { tokens: 10 } }).remedy).toContain('at least 200');
+  expect(refusal({ optimizer: { table: 'lazy-adam', accumulate: 3 } }).message).toContain('adds up 2 batches');
   expect(refusal({ evaluation: { metric: 'auc' } }).remedy).toContain('hr@k');
 });
 

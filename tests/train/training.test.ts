@@ -21,6 +21,10 @@ const LEARNS: [string, ConfigInput][] = [
   ['raw dot products', { loss: { normalizeUser: false, normalizeItem: false, temperature: 1 } }],
   ['lazy Adam', { optimizer: { table: 'lazy-adam' } }],
   ['row-wise AdaGrad', { optimizer: { table: 'row-adagrad', tableLr: 0.1 } }],
+  [
+    'full softmax, row-wise AdaGrad',
+    { loss: { kind: 'full-softmax' }, optimizer: { table: 'row-adagrad', tableLr: 0.1 } },
+  ],
   ['clipping, schedule, decay', { optimizer: { clip: 1, weightDecay: 0.01, schedule: { kind: 'cosine', warmup: 5 } } }],
   ['accumulation', { optimizer: { accumulate: 3 }, batch: { tokens: 48 } }],
   ['an average of the weights', { optimizer: { ema: 0.9 } }],
@@ -139,4 +143,16 @@ test('batches accumulated are the batch they add up to', async () => {
   const together = await trainToy({ config: toyConfig(exact, { batch: { users: 60 } }) });
   const apart = await trainToy({ config: toyConfig(exact, { batch: { users: 20 }, optimizer: { accumulate: 3 } }) });
   apart.losses.forEach((loss, i) => expect(loss).toBeCloseTo(together.losses[i]!, 3));
+});
+
+test('lazy Adam under full softmax is dense Adam: every row is touched', async () => {
+  const full: ConfigInput = {
+    loss: { kind: 'full-softmax' },
+    optimizer: { clip: 1, accumulate: 3 },
+    batch: { tokens: 64 },
+  };
+  const dense = await trainToy({ config: toyConfig(full) });
+  const lazy = await trainToy({ config: toyConfig(full, { optimizer: { table: 'lazy-adam' } }) });
+  expect(lazy.losses.length).toBe(dense.losses.length);
+  lazy.losses.forEach((loss, i) => expect(loss).toBeCloseTo(dense.losses[i]!, 4));
 });
