@@ -319,6 +319,21 @@ describe('mistakes are named', () => {
   });
 });
 
+test('a user held out whole is predicted from the second event on: the first has no history', () => {
+  const source = numberedSource([4, 1, 6]);
+  const none = new Int32Array(3);
+  const held = new MemorySource({
+    items: 11,
+    offsets: Int32Array.of(0, 4, 5, 11),
+    item: Int32Array.from({ length: 11 }, (_, e) => e),
+    split: { kind: 'user:0.4', trainEnd: none, validationEnd: source.lengths },
+  });
+  const ends = (targetsPerUser: number) =>
+    [...evaluationWindows(held, { part: 'validation', maxLength: 9, targetsPerUser }).to].join(' ');
+  expect(ends(1)).toBe('2 2');
+  expect(ends(3)).toBe('2 3 4 2 3 4');
+});
+
 test('a sample of users keeps all of their windows, in order, and fewer users are among the more', () => {
   const windows = trainingWindows(numberedSource(Array.from({ length: 40 }, (_, u) => u)), 5, 'sliding');
   const usersOf = (count?: number) => new Set(sampleUsers(windows, count, 'test').user);

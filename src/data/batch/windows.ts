@@ -81,8 +81,9 @@ export function evaluationWindows(source: SequenceSource, options: EvaluationOpt
   const [starts, ends] = partBounds(source, options.part);
   const list = new WindowList();
   for (let user = 0; user < source.users; user++) {
-    const stop = Math.min(ends[user]!, starts[user]! + (options.targetsPerUser ?? 1));
-    for (let target = Math.max(1, starts[user]!); target < stop; target++) {
+    const first = Math.max(1, starts[user]!); // the first event of all has no history
+    const stop = Math.min(ends[user]!, first + (options.targetsPerUser ?? 1));
+    for (let target = first; target < stop; target++) {
       list.push(user, Math.max(0, target - options.maxLength), target + 1);
     }
   }
