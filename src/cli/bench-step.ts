@@ -43,6 +43,9 @@ const PRESETS: Record<string, Partial<StepCase>> = {
   'fuxi-long': { ...PAPER, kind: 'fuxi', tokens: 4096, length: 4096 },
 };
 
+/** About 5 ms of one core. */
+const BUSY_ROUNDS = 500_000;
+
 /** Attention in units of 6 D L sum n(n+1): FuXi weighs the values three times over. */
 const ATTENTION_WORK = { hstu: 1, sasrec: 1, fuxi: 2 };
 
@@ -148,7 +151,7 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
     }
     crossings = commands(device) - calls;
   }
-  const crossing = await crossingSeconds(device);
+  const crossing = await crossingSeconds();
   const time = median(seconds);
   const peakFlops = median(peak.samples);
   const { threads, isa } = device.stats();
@@ -199,19 +202,24 @@ function commands(device: Device): number {
   return device.stats().commands.reduce((sum, count) => sum + count, 0);
 }
 
-/** What enqueueing one op costs JavaScript: an op of a dozen arguments that does next to nothing. */
-async function crossingSeconds(device: Device): Promise<number> {
+/**
+ * What enqueueing one op costs JavaScript, while an earlier op computes as in a step: a call to an idle stream would also
+ * pay for waking its thread. One compute thread, so that JavaScript has a core to itself.
+ */
+async function crossingSeconds(): Promise<number> {
+  using device = Device.open({ threads: 1 });
   const [x, y] = [device.from(new Float32Array(8)), device.from(new Float32Array(8))];
+  const busy = device.tensor([1, 2], 'i64');
   const rounds: number[] = [];
   const calls = 500;
   for (let round = 0; round < 20; round++) {
     await device.sync('compute');
+    device.call('fma_peak').number(BUSY_ROUNDS).tensor(busy).submit();
     const start = performance.now();
     for (let i = 0; i < calls; i++) device.call('add').number(0).tensor(x).tensor(y).submit();
     rounds.push((performance.now() - start) / 1000 / calls);
   }
   await device.sync('compute');
-  for (const tensor of [x, y]) tensor.dispose();
   return median(rounds);
 }
 
