@@ -3,13 +3,15 @@ import { Command } from '@commander-js/extra-typings';
 import { benchBalanceCommand } from './bench-balance.js';
 import { benchPrepareCommand } from './bench-prepare.js';
 import { benchKernelsCommand } from './bench-kernels.js';
+import { benchScalingCommand } from './bench-scaling.js';
 import { benchStepCommand } from './bench-step.js';
 
 export function benchCommand(): Command {
   return new Command('bench')
-    .description('measure kernels, steps, balance and preparation on this machine')
+    .description('measure kernels, steps, preparation, balance and scaling on this machine')
     .addCommand(benchKernelsCommand())
     .addCommand(benchStepCommand())
     .addCommand(benchPrepareCommand())
-    .addCommand(benchBalanceCommand());
+    .addCommand(benchBalanceCommand())
+    .addCommand(benchScalingCommand());
 }

@@ -1,0 +1,178 @@
+// A scaling-law experiment: models of several widths on nested shares of one synthetic log, each cell an ordinary run
+// whose folder says whether it is finished. All cells are judged by the same held-out users, at the epoch that suits
+// them best. The same options give the same log, the same runs and the same figures, on any number of threads.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { ConfigInput } from '../config/schema.js';
+import { prepare } from '../data/prepare/prepare.js';
+import { SequenceStore } from '../data/store/sequence-store.js';
+import { synthesize } from '../data/synth/synthesize.js';
+import type { RunEvent } from '../events/event.js';
+import { readEvents } from '../train/event-log.js';
+import { fitScalingLaw, type ScalingLaw, type ScalingPoint } from './scaling-law.js';
+import { train } from './train.js';
+
+export interface ScalingOptions {
+  /** Log, store and runs go here; what is finished stays. */
+  folder: string;
+  /** Model widths D; depth is the same for all. */
+  widths: readonly number[];
+  /** Training users of each share. A tenth as many again, of the whole log, are held out. */
+  users: readonly number[];
+  /** Most epochs over the largest share, in steps the same for all cells; early stopping usually ends it sooner. */
+  epochs: number;
+  videos: number;
+  meanLength: number;
+  seed: number;
+  threads?: number | undefined;
+  onEvent?: (event: RunEvent, cell: string) => void;
+  onCell?: (cell: ScalingCell) => void;
+  signal?: AbortSignal;
+}
+
+export interface ScalingCell extends ScalingPoint {
+  run: string;
+  width: number;
+  users: number;
+  /** The epoch that was chosen, from 1, and how many there were. */
+  epoch: number;
+  epochs: number;
+  seconds: number;
+  digest: string;
+}
+
+export interface ScalingReport {
+  /** Held-out next-event loss: cross-entropy over the whole catalogue, in nats. */
+  loss: string;
+  heldOutEvents: number;
+  videos: number;
+  seed: number;
+  fingerprint: string;
+  cells: ScalingCell[];
+  law: ScalingLaw;
+}
+
+/** Share of the users that is held out to choose the epoch; as many again are left for tests, which are not made here. */
+const HELD_OUT = 0.1;
+
+interface CellSize {
+  width: number;
+  /** Training users. */
+  share: number;
+}
+
+/** Cells differ in width and users alone; the most steps there can be are the same for all. */
+function cellConfig({ users, epochs, seed, threads }: ScalingOptions, { width, share }: CellSize): ConfigInput {
+  const times = Math.max(...users) / share;
+  return {
+    model: { kind: 'hstu', d: width, blocks: 2, heads: 1, maxLength: 100, dropout: 0.2 },
+    loss: { kind: 'full-softmax', temperature: 1, normalizeUser: false, normalizeItem: false },
+    optimizer: { lr: 3e-3, weightDecay: 0.1, ema: 0.98 },
+    batch: { tokens: 2048 },
+    trainUsers: share,
+    epochs: Math.round(epochs * times),
+    evaluation: { metric: 'loglik', every: Math.max(1, Math.round(times / 4)), patience: 5 },
+    checkpoint: { keep: 1 },
+    seed,
+    ...(threads && { threads }),
+  };
+}
+
+/** Runs what is missing; undefined when it was aborted, after which the same call goes on. */
+export async function runScaling(options: ScalingOptions): Promise<ScalingReport | undefined> {
+  const { folder, widths, users, videos, seed } = options;
+  const store = join(folder, 'store');
+  const prepared = await makeStore(options, store);
+  const cells: ScalingCell[] = [];
+  for (const share of users) {
+    for (const width of widths) {
+      const run = join(folder, `width-${width}-users-${share}`);
+      if (!isFinished(run)) await trainCell(options, { run, store, width, share });
+      if (!isFinished(run)) return undefined;
+      const cell = readCell(run, width, share);
+      cells.push(cell);
+      options.onCell?.(cell);
+    }
+  }
+  return {
+    loss: 'cross-entropy of the next event over the whole catalogue, nats, of users that no cell trains on',
+    heldOutEvents: prepared.validation,
+    videos,
+    seed,
+    fingerprint: prepared.fingerprint,
+    cells,
+    law: fitScalingLaw(cells),
+  };
+}
+
+interface Prepared {
+  validation: number;
+  fingerprint: string;
+}
+
+/** A store of another log in this folder would be a mistake that nobody notices, so its fingerprint is in the report. */
+async function makeStore(options: ScalingOptions, store: string): Promise<Prepared> {
+  const { folder, users, videos, meanLength, seed, signal } = options;
+  if (!existsSync(join(store, 'index.json'))) {
+    const log = join(folder, 'log.csv');
+    const all = Math.ceil(Math.max(...users) / (1 - 2 * HELD_OUT) / 0.95); // the draw of held-out users varies a little
+    await synthesize({ out: log, users: all, videos, meanLength, seed, margin: false, ...(signal && { signal }) });
+    await prepare({ files: [log], out: store, split: `user:${HELD_OUT}`, force: true }, { ...(signal && { signal }) });
+  }
+  const { split, fingerprint, lengths } = SequenceStore.open(store);
+  const validation = lengths.reduce((sum, _, user) => sum + (split.validationEnd[user]! - split.trainEnd[user]!), 0);
+  return { validation, fingerprint };
+}
+
+interface CellPlace extends CellSize {
+  run: string;
+  store: string;
+}
+
+async function trainCell(options: ScalingOptions, { run, store, ...size }: CellPlace): Promise<void> {
+  const { onEvent, signal } = options;
+  const cell = `width ${size.width}, ${size.share} users`;
+  await train({
+    data: store,
+    config: cellConfig(options, size),
+    run,
+    ...(onEvent && { onEvent: (event: RunEvent) => onEvent(event, cell) }),
+    ...(signal && { signal }),
+  });
+}
+
+/** What is read back from `report.json`. */
+const REPORT = z.object({
+  reason: z.enum(['epochs', 'steps', 'patience', 'interrupted']),
+  epoch: z.int(),
+  seconds: z.number(),
+  digest: z.string(),
+  best: z.object({ value: z.number(), epoch: z.int() }),
+});
+
+function readReport(run: string): z.infer<typeof REPORT> {
+  return REPORT.parse(JSON.parse(readFileSync(join(run, 'report.json'), 'utf8')));
+}
+
+function isFinished(run: string): boolean {
+  return existsSync(join(run, 'report.json')) && readReport(run).reason !== 'interrupted';
+}
+
+function readCell(run: string, width: number, users: number): ScalingCell {
+  const { best, epoch, seconds, digest } = readReport(run);
+  const started = readEvents(join(run, 'events.jsonl')).find(event => event.kind === 'run')!;
+  return {
+    run,
+    width,
+    users,
+    parameters: started.model.denseParameters + started.model.tableParameters,
+    events: started.data.trainTokens,
+    loss: -best.value,
+    epoch: best.epoch + 1,
+    epochs: epoch,
+    seconds,
+    digest,
+  };
+}

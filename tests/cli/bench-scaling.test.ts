@@ -1,0 +1,70 @@
+// The scaling experiment: the law is found in losses made from one, a stopped grid goes on to the same figures, and the
+// picture has every cell.
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { plotScaling } from '../../src/cli/scaling-plot.js';
+import { runScaling, type ScalingOptions } from '../../src/recipes/scaling.js';
+import { fitScalingLaw, lawAt } from '../../src/recipes/scaling-law.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'turbogr-scaling-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const LAW = { E: 2.5, A: 40, B: 300, a: 0.4, b: 0.55, error: 0 };
+const GRID = [1e4, 3e4, 1e5, 3e5].flatMap(parameters => [1e4, 1e5, 1e6].map(events => ({ parameters, events })));
+
+test('the law is found again in losses made from it', () => {
+  const points = GRID.map(point => ({ ...point, loss: lawAt(LAW, point.parameters, point.events) }));
+  const found = fitScalingLaw(points);
+  expect(found.error).toBeLessThan(1e-4);
+  for (const name of ['E', 'a', 'b'] as const) expect(found[name]).toBeCloseTo(LAW[name], 2);
+});
+
+test('a law has no negative terms: losses that do not depend on the model get none for it', () => {
+  const found = fitScalingLaw(GRID.map(point => ({ ...point, loss: 3 + 20 / point.events ** 0.5 })));
+  expect(found.A / 1e4 ** found.a).toBeLessThan(1e-3);
+  expect(Math.min(found.E, found.A, found.B)).toBeGreaterThanOrEqual(0);
+});
+
+const OPTIONS: Omit<ScalingOptions, 'folder'> = {
+  widths: [4, 8],
+  users: [30, 60],
+  epochs: 2,
+  videos: 60,
+  meanLength: 12,
+  seed: 1,
+  threads: 1,
+};
+
+test('a grid that was stopped goes on to the same figures, and what is finished stays', async () => {
+  const whole = await runScaling({ ...OPTIONS, folder: join(folder, 'whole') });
+  const cells = whole!.cells.map(({ width, users }) => `${width} ${users}`);
+  expect(cells).toEqual(['4 30', '8 30', '4 60', '8 60']);
+  const [small, large] = [whole!.cells[0]!, whole!.cells[3]!];
+  expect(large.parameters).toBeGreaterThan(small.parameters);
+  expect(large.events).toBeGreaterThan(small.events);
+
+  const parts = join(folder, 'parts');
+  const stop = new AbortController();
+  let steps = 0;
+  const onEvent = ({ kind }: { kind: string }) => {
+    if (kind === 'step' && ++steps === 6) stop.abort();
+  };
+  expect(await runScaling({ ...OPTIONS, folder: parts, onEvent, signal: stop.signal })).toBeUndefined();
+  const first = join(parts, readdirSync(parts).find(name => name === 'width-4-users-30')!, 'report.json');
+  const written = statSync(first).mtimeMs;
+  const rest = await runScaling({ ...OPTIONS, folder: parts });
+  expect(statSync(first).mtimeMs).toBe(written);
+  const figures = (report: typeof whole) => report!.cells.map(({ loss, digest, epoch }) => ({ loss, digest, epoch }));
+  expect(figures(rest)).toEqual(figures(whole));
+});
+
+test('the picture has two panels with a dot for every cell', () => {
+  const points = GRID.map(point => ({ ...point, loss: lawAt(LAW, point.parameters, point.events) }));
+  const svg = plotScaling(points, LAW);
+  const legends = 4 + 3;
+  expect(svg.match(/<circle/g)).toHaveLength(2 * points.length + legends);
+  expect(svg).not.toMatch(/NaN|Infinity|undefined/);
+  expect(svg).toContain('N^0.40');
+});
