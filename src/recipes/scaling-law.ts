@@ -72,7 +72,8 @@ function lawWith(points: readonly ScalingPoint[], a: number, b: number): Scaling
       terms.map(row => kept.map(k => row[k]!)),
       losses,
     );
-    const [E, A, B] = [0, 1, 2].map(k => solved[kept.indexOf(k)] ?? 0) as [number, number, number];
+    const term = (k: number) => solved[kept.indexOf(k)] ?? 0;
+    const [E, A, B] = [term(0), term(1), term(2)];
     if (Math.min(E, A, B) < 0) {
       kept = kept.filter((_, i) => solved[i]! >= 0);
       continue;
