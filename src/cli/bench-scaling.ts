@@ -25,9 +25,9 @@ export function benchScalingCommand() {
       '--users <list>',
       'training users, each share holding the smaller ones',
       wholeNumbers,
-      [250, 500, 1000, 2000, 4000],
+      [250, 500, 1000, 2000],
     )
-    .option('--epochs <count>', 'most epochs of a run; early stopping ends it sooner', wholeNumber, 100)
+    .option('--epochs <count>', 'most epochs of a run; early stopping ends it sooner', wholeNumber, 80)
     .option('--videos <count>', 'catalogue', wholeNumber, 500)
     .option('--mean-length <events>', 'events of a user', wholeNumber, 50)
     .option('--seed <number>', 'same seed, same figures', parseWhole, 1)

@@ -67,9 +67,9 @@ interface CellSize {
 function cellConfig({ users, epochs, seed, threads }: ScalingOptions, { width, share }: CellSize): ConfigInput {
   const times = Math.max(...users) / share;
   return {
-    model: { kind: 'hstu', d: width, blocks: 2, heads: 1, maxLength: 100, dropout: 0.2 },
+    model: { kind: 'hstu', d: width, blocks: 2, heads: 1, maxLength: 100, dropout: 0.5 },
     loss: { kind: 'full-softmax', temperature: 1, normalizeUser: false, normalizeItem: false },
-    optimizer: { lr: 3e-3, weightDecay: 0.1, ema: 0.98 },
+    optimizer: { lr: 5e-3, weightDecay: 0.1, ema: 0.98 },
     batch: { tokens: 2048 },
     trainUsers: share,
     epochs: Math.round(epochs * times),
