@@ -33,6 +33,8 @@ export interface EpochDone {
   tokens: number;
   seconds: number;
   mfu: number;
+  /** Seconds of a token and of a pair of tokens of one sequence, fitted to the steps so far. */
+  cost: { a: number; b: number };
 }
 
 export interface Validated {

@@ -10,6 +10,8 @@ import type { BatchPlan } from '../data/batch/batch-plan.js';
 import { BatchStream } from '../data/batch/batch-stream.js';
 import type { JaggedBatch } from '../data/batch/jagged-batch.js';
 import type { SequenceSource } from '../data/sequence-source.js';
+import { costOf } from '../dist/balance/cost.js';
+import { COST_FIT_STATE, CostFit } from '../dist/balance/cost-fit.js';
 import type { RunEvent } from '../events/event.js';
 import { TurboError } from '../tensor/turbo-error.js';
 import { UserError } from '../util/errors.js';
@@ -52,17 +54,24 @@ const STATE = z.strictObject({
   }),
   /** Sums over the epoch so far; the loss is weighted by tokens. */
   epoch: z.strictObject({ loss: z.number(), tokens: z.int(), seconds: z.number(), flops: z.number() }),
+  /** What tokens and pairs of tokens cost, fitted to the steps' times. */
+  cost: COST_FIT_STATE,
   seconds: z.number(),
 });
 type TrainingState = z.infer<typeof STATE>;
 
+interface StepSize {
+  tokens: number;
+  /** Sum of the squared lengths. */
+  squares: number;
+  flops: number;
+}
+
 /** A step that has been enqueued and not yet waited for. */
-interface StepUnderWay {
+interface StepUnderWay extends StepSize {
   step: number;
   epoch: number;
   lr: number;
-  tokens: number;
-  flops: number;
   loss: Promise<number>;
 }
 
@@ -92,7 +101,13 @@ export class Trainer {
   #log!: EventLog;
   #stream!: BatchStream;
   #step = 0;
-  #state: TrainingState = { cursor: { epoch: 0, position: 0 }, early: NOTHING_YET, epoch: FRESH_EPOCH, seconds: 0 };
+  #state: Omit<TrainingState, 'cost'> = {
+    cursor: { epoch: 0, position: 0 },
+    early: NOTHING_YET,
+    epoch: FRESH_EPOCH,
+    seconds: 0,
+  };
+  #cost: CostFit;
   #savedAt = -1;
   #clock = performance.now();
 
@@ -104,6 +119,7 @@ export class Trainer {
     this.#mostSteps = this.#config.maxSteps ?? Number.POSITIVE_INFINITY;
     this.#saveEvery = this.#config.checkpoint.every ?? Number.POSITIVE_INFINITY;
     this.#checkpoints = options.run.checkpoints();
+    this.#cost = new CostFit(costOf(options.learner.model.definition.flops));
   }
 
   /** Trains to the end, or continues from the newest sound checkpoint if the run has one. */
@@ -180,11 +196,12 @@ export class Trainer {
   }
 
   /** Waits for a step, counts it and tells of it. */
-  async #settle({ step, epoch, lr, tokens, flops, loss: pending }: StepUnderWay): Promise<void> {
+  async #settle({ step, epoch, lr, tokens, squares, flops, loss: pending }: StepUnderWay): Promise<void> {
     const loss = await pending.catch((error: unknown) => {
       throw diverged(error, step);
     });
     const seconds = this.#tick();
+    this.#cost.observe({ tokens, squares, seconds });
     const sums = this.#state.epoch;
     this.#state.epoch = {
       loss: sums.loss + loss * tokens,
@@ -206,20 +223,26 @@ export class Trainer {
     return batches;
   }
 
-  #sizeOf(batches: readonly JaggedBatch[]): { tokens: number; flops: number } {
+  #sizeOf(batches: readonly JaggedBatch[]): StepSize {
     const { definition } = this.#options.learner.model;
-    let flops = 0;
+    const size = { tokens: 0, squares: 0, flops: 0 };
     for (const { offsets } of batches) {
-      for (let b = 1; b < offsets.length; b++) flops += definition.flops(offsets[b]! - offsets[b - 1]!);
+      for (let b = 1; b < offsets.length; b++) {
+        const length = offsets[b]! - offsets[b - 1]!;
+        size.tokens += length;
+        size.squares += length * length;
+        size.flops += definition.flops(length);
+      }
     }
-    return { tokens: batches.reduce((sum, batch) => sum + batch.item.length, 0), flops };
+    return size;
   }
 
   async #endEpoch(): Promise<void> {
     const epoch = this.#state.cursor.epoch - 1;
     const { loss, tokens, seconds, flops } = this.#state.epoch;
     const mfu = flops / seconds / this.#options.peakFlops;
-    this.#emit({ kind: 'epoch', step: this.#step, epoch, loss: loss / tokens, tokens, seconds, mfu });
+    const cost = this.#cost.model;
+    this.#emit({ kind: 'epoch', step: this.#step, epoch, loss: loss / tokens, tokens, seconds, mfu, cost });
     this.#state.epoch = FRESH_EPOCH;
     const { every, metric } = this.#config.evaluation;
     const due = (epoch + 1) % every === 0 || epoch + 1 === this.#config.epochs;
@@ -236,7 +259,8 @@ export class Trainer {
     const started = performance.now();
     const { learner } = this.#options;
     this.#tick();
-    const path = await this.#checkpoints.write({ step: this.#step, state: this.#state, files: learner.files() });
+    const state: TrainingState = { ...this.#state, cost: this.#cost.state };
+    const path = await this.#checkpoints.write({ step: this.#step, state, files: learner.files() });
     this.#savedAt = this.#step;
     this.#checkpoints.prune(this.#config.checkpoint.keep, this.#state.early.best?.step);
     this.#emit({ kind: 'checkpoint', step: this.#step, path, seconds: (performance.now() - started) / 1000 });
@@ -246,7 +270,9 @@ export class Trainer {
     this.#options.learner.restore(checkpoint);
     this.#step = checkpoint.step;
     this.#savedAt = checkpoint.step;
-    this.#state = STATE.parse(checkpoint.state);
+    const { cost, ...state } = STATE.parse(checkpoint.state);
+    this.#state = state;
+    this.#cost = CostFit.restore(cost);
   }
 
   #describe(): RunEvent {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ConfigInput } from '../../src/config/schema.js';
 import { readEvents } from '../../src/train/event-log.js';
+import { RunFolder } from '../../src/train/run-folder.js';
 import { toyConfig, toySource, trainToy } from './toy-run.js';
 
 /** The walk hides nothing, so whatever works finds the next item nearly always. */
@@ -75,6 +76,18 @@ test.each([
   expect([...first.losses, ...rest.losses]).toEqual(whole.losses);
   const steps = readEvents(join(folder, 'events.jsonl')).filter(event => event.kind === 'step');
   expect(steps.map(event => event.step)).toEqual(whole.losses.map((_loss, i) => i + 1));
+  // The fit of the steps' cost goes on too: it has seen every step once.
+  const { checkpoint } = RunFolder.open(folder).checkpoints().latest();
+  expect(checkpoint?.state).toMatchObject({ cost: { observations: whole.step } });
+  rmSync(folder, { recursive: true });
+});
+
+test('an epoch tells what tokens and pairs of tokens cost, as fitted to its steps', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'turbogr-cost-'));
+  await trainToy({ config: toyConfig(), folder });
+  const epochs = readEvents(join(folder, 'events.jsonl')).filter(event => event.kind === 'epoch');
+  for (const { cost } of epochs) expect(cost.a + cost.b).toBeGreaterThan(0);
+  expect(new Set(epochs.map(({ cost }) => cost.a)).size).toBe(epochs.length);
   rmSync(folder, { recursive: true });
 });
 

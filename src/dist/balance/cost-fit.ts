@@ -6,6 +6,7 @@
 // observation can set them. All ranks feed the same observations in the same order and hold the same fit; the state is
 // plain JSON, and a fit restored from it goes on bit for bit.
 
+import { z } from 'zod';
 import type { CostModel } from './cost.js';
 
 /** Weight of an observation after k further ones: FORGETTING^k. */
@@ -21,15 +22,17 @@ export interface Observation {
   seconds: number;
 }
 
-export interface CostFitState {
-  start: CostModel;
+/** As a checkpoint holds it. */
+export const COST_FIT_STATE = z.strictObject({
+  start: z.strictObject({ a: z.number(), b: z.number() }),
   /** 0 before the first observation. */
-  scale: number;
-  theta: [number, number];
+  scale: z.number(),
+  theta: z.tuple([z.number(), z.number()]),
   /** Upper triangle of the symmetric 2 x 2 inverse information matrix. */
-  spread: [number, number, number];
-  observations: number;
-}
+  spread: z.tuple([z.number(), z.number(), z.number()]),
+  observations: z.int(),
+});
+export type CostFitState = z.infer<typeof COST_FIT_STATE>;
 
 export class CostFit {
   #state: CostFitState;

@@ -19,6 +19,12 @@ export function flopCost(model: { parameters: number; width: number; blocks: num
   return { a: 6 * model.parameters, b: 6 * model.width * model.blocks * (model.channels ?? 1) };
 }
 
+/** The same from a polynomial of the length: f(n) = a n + b n^2. */
+export function costOf(flops: (length: number) => number): CostModel {
+  const b = (flops(2) - 2 * flops(1)) / 2;
+  return { a: flops(1) - b, b };
+}
+
 export interface Loads {
   /** [W] cost of each rank. */
   cost: Float64Array;
