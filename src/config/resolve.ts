@@ -175,9 +175,18 @@ export function parseAssignments(assignments: readonly string[]): UncheckedConfi
       );
     }
     const [first, ...rest] = assignment.slice(0, at).split('.');
-    const value: unknown = parseYaml(assignment.slice(at + 1));
+    const value = readValue(assignment, at);
     return merge(tree, { [first!]: rest.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) });
   }, {});
+}
+
+function readValue(assignment: string, at: number): unknown {
+  try {
+    return parseYaml(assignment.slice(at + 1));
+  } catch (cause) {
+    const message = `--set ${assignment}: the value is no YAML`;
+    throw new UserError('bad-flag', message, 'Quote it, for example --set "evaluation.cutoffs=[1, 10]".', { cause });
+  }
 }
 
 /** Gives a config object its type, for a config file in TypeScript. */

@@ -85,6 +85,7 @@ test('flags become a config; values are YAML', () => {
     evaluation: { cutoffs: [1, 10] },
   });
   expect(() => parseAssignments(['model.d'])).toThrow(UserError);
+  expect(() => parseAssignments(['model.d=['])).toThrow('no YAML');
 });
 
 test('files: YAML, modules, and what is neither', async () => {
