@@ -119,7 +119,8 @@ export class Trainer {
     this.#mostSteps = this.#config.maxSteps ?? Number.POSITIVE_INFINITY;
     this.#saveEvery = this.#config.checkpoint.every ?? Number.POSITIVE_INFINITY;
     this.#checkpoints = options.run.checkpoints();
-    this.#cost = new CostFit(costOf(options.learner.model.definition.flops));
+    const { definition } = options.learner.model;
+    this.#cost = new CostFit(costOf(length => definition.flops(length)));
   }
 
   /** Trains to the end, or continues from the newest sound checkpoint if the run has one. */
