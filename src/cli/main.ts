@@ -2,7 +2,7 @@
 // The command line: one file a command, listed here in the order in which a person meets them. Errors a person can
 // mend are printed with their remedy and exit with 2; anything else is our bug and keeps its stack.
 import { Command } from '@commander-js/extra-typings';
-import { UserError } from '../util/errors.js';
+import { systemRefusal, UserError } from '../util/errors.js';
 import { benchCommand } from './bench.js';
 import { configCommand } from './config.js';
 import { demoCommand } from './demo.js';
@@ -32,7 +32,8 @@ const program = new Command('turbogr')
 try {
   await program.parseAsync();
 } catch (error) {
-  if (!(error instanceof UserError)) throw error;
-  process.stderr.write(`turbogr: ${error.message}\n${error.remedy ? `  ${error.remedy}\n` : ''}`);
+  const told = error instanceof UserError ? error : systemRefusal(error);
+  if (!told) throw error;
+  process.stderr.write(`turbogr: ${told.message}\n${told.remedy ? `  ${told.remedy}\n` : ''}`);
   process.exitCode ??= 2;
 }

@@ -84,6 +84,20 @@ export class CheckpointFolder {
     const temp = join(this.path, `.${name}.tmp`);
     rmSync(temp, { recursive: true, force: true });
     mkdirSync(temp);
+    try {
+      await this.#fill(temp, { step, state, files });
+    } catch (error) {
+      rmSync(temp, { recursive: true, force: true }); // on a full disk its room is what the next attempt needs
+      throw error;
+    }
+    const final = join(this.path, name);
+    rmSync(final, { recursive: true, force: true });
+    renameSync(temp, final);
+    syncFolder(this.path);
+    return final;
+  }
+
+  async #fill(temp: string, { step, state, files }: CheckpointContent): Promise<void> {
     const checksums: Record<string, string> = {};
     for (const [file, tensors] of Object.entries(files)) {
       const path = join(temp, `${file}.safetensors`);
@@ -99,11 +113,6 @@ export class CheckpointFolder {
       files: checksums,
     };
     writeFileAtomic(join(temp, 'index.json'), JSON.stringify({ ...index, checksum: checksumOf(index) }, null, 1));
-    const final = join(this.path, name);
-    rmSync(final, { recursive: true, force: true });
-    renameSync(temp, final);
-    syncFolder(this.path);
-    return final;
   }
 
   /** Steps that have a folder, newest first; nothing is said about their soundness. */

@@ -14,3 +14,26 @@ export class UserError extends Error {
     this.remedy = remedy;
   }
 }
+
+const AGAIN = 'then give the command again: a run goes on from its last checkpoint, anything else starts anew.';
+
+/** What the system refuses and a person can mend: by the codes of Node, and by the words of libraries that have none. */
+const REFUSALS = [
+  { code: 'disk-full', sign: /ENOSPC|EDQUOT|No space left on device/, what: 'the disk is full', mend: 'Make room,' },
+  {
+    code: 'read-only',
+    sign: /EROFS|Read-only file system/,
+    what: 'the disk is read-only',
+    mend: 'Choose another place,',
+  },
+  { code: 'no-permission', sign: /EACCES|EPERM|Permission denied/, what: 'permission denied', mend: 'Give the right,' },
+];
+
+/** The error as one that a person can act on, if it is the system's and they can. */
+export function systemRefusal(error: unknown): UserError | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const refusal = REFUSALS.find(({ sign }) => sign.test(error.message));
+  if (!refusal) return undefined;
+  const [reason] = error.message.split('\n');
+  return new UserError(refusal.code, `${refusal.what} (${reason})`, `${refusal.mend} ${AGAIN}`, { cause: error });
+}

@@ -1,4 +1,14 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -94,4 +104,13 @@ test('a half-written checkpoint is invisible, and swept up by the next run', asy
   const again = new CheckpointFolder(root, 'us');
   expect(again.steps()).toEqual([1]);
   expect(existsSync(join(root, '.step-00000002.tmp'))).toBe(false);
+});
+
+test('a write that fails leaves nothing behind, and the one before it stands', async () => {
+  const folder = new CheckpointFolder(root, 'us');
+  await write(folder, 1);
+  const full = { ...tensor('w', [1]), read: () => Promise.reject(new Error('ENOSPC: no space left on device, write')) };
+  await expect(folder.write({ step: 2, state: {}, files: { weights: [full] } })).rejects.toThrow('ENOSPC');
+  expect(readdirSync(root)).toEqual(['step-00000001']);
+  expect(folder.latest().checkpoint).toMatchObject({ step: 1 });
 });

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { systemRefusal } from '../../src/util/errors.js';
+
+test.each([
+  ['ENOSPC: no space left on device, write', 'disk-full'],
+  ['preparing failed: IO Error: Could not write file "x": No space left on device\n  at somewhere', 'disk-full'],
+  ["EACCES: permission denied, mkdir '/root/x'", 'no-permission'],
+  ["EROFS: read-only file system, open '/x'", 'read-only'],
+])('what a person can mend is said with a remedy: %s', (message, code) => {
+  const told = systemRefusal(new Error(message));
+  expect(told).toMatchObject({ code });
+  expect(told!.message).toContain(message.split('\n')[0]);
+  expect(told!.message).not.toContain('\n');
+});
+
+test('any other error is a bug of ours', () => {
+  expect(systemRefusal(new TypeError('x is not a function'))).toBeUndefined();
+  expect(systemRefusal('ENOSPC')).toBeUndefined();
+});
