@@ -27,7 +27,21 @@ export function describeStart(start: TrainStart): string {
       `${formatMillions(start.denseParameters - start.blockParameters)}, item table ${formatMillions(start.tableParameters)}`,
     `${config.loss.kind}, ${config.optimizer.table} on the table, lr ${config.optimizer.lr}, batches of ${size}, ` +
       `${config.epochs} epochs, about ${formatCount(start.totalSteps)} steps, seed ${config.seed}`,
+    ...adviseBatch(start),
   ].join('\n');
+}
+
+/** Fewer steps an epoch than this, and a model hardly moves. */
+const FEW_STEPS = 10;
+
+function adviseBatch({ config, tokensPerEpoch }: TrainStart): string[] {
+  if (!('tokens' in config.batch) || tokensPerEpoch >= FEW_STEPS * config.batch.tokens) return [];
+  const better = Math.max(config.model.maxLength, 2 ** Math.round(Math.log2(tokensPerEpoch / (2 * FEW_STEPS))));
+  if (better >= config.batch.tokens) return [];
+  return [
+    `a small log: an epoch is ${Math.ceil(tokensPerEpoch / config.batch.tokens)} steps, and smaller batches would make ` +
+      `more of it: --set batch.tokens=${better}`,
+  ];
 }
 
 export function describeReport(report: TrainReport): string {

@@ -19,9 +19,16 @@ export function recommendCommand() {
         throw new UserError('bad-flag', 'give --user or --history, one of them', 'For example: --history 12,48,7');
       }
       using recommender = openRecommender(run);
-      const events = user === undefined ? (history ?? '').split(',').map(id => id.trim()) : recommender.historyOf(user);
+      const events = user === undefined ? splitIds(history ?? '') : recommender.historyOf(user);
       const items = await recommender.recommend(events, { k: count, exclude: includeSeen ? 'none' : 'history' });
       const rows = items.map(({ item, score }, i) => [String(i + 1), item, score.toFixed(4)]);
       process.stdout.write(`${json ? JSON.stringify(items) : table(['', 'item', 'score'], rows)}\n`);
     });
+}
+
+function splitIds(list: string): string[] {
+  return list
+    .split(',')
+    .map(id => id.trim())
+    .filter(id => id !== '');
 }
