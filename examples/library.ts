@@ -1,6 +1,6 @@
 // The whole job from TypeScript: a log, a store, a trained model, its figures, recommendations.
 //
-//   node examples/library.js     (compiled, or with a Node that reads TypeScript)
+//   npx jiti examples/library.ts
 
 import { defineConfig, evaluate, openRecommender, prepare, synthesize, train } from 'turbogr';
 

@@ -2,7 +2,7 @@
 // change, a ReLU feed-forward after the attention. No Rust, no change to the package.
 //
 //   npx turbogr synth --out log.csv --users 500 --videos 500 --mean-length 80
-//   node examples/own-model.js log.csv      (compiled, or with a Node that reads TypeScript)
+//   npx jiti examples/own-model.ts log.csv
 //
 // T tokens, D width, N = longest sequence + output slots.
 
