@@ -86,7 +86,7 @@ function describe({ cells, law, heldOutEvents }: ScalingReport): string {
     '',
     table(header, rows),
     '',
-    `L(N, D) = ${law.E.toFixed(3)} + ${law.A.toPrecision(3)} / N^${law.a.toFixed(3)} + ${law.B.toPrecision(3)} / D^${law.b.toFixed(3)}   ` +
+    `L(N, D) = ((${law.A.toPrecision(3)} / N^${law.a.toFixed(3)})^s + (${law.B.toPrecision(3)} / D^${law.b.toFixed(3)})^s)^(1/s), s = ${law.s.toFixed(1)}   ` +
       `(N parameters, D training events; rms error ${law.error.toFixed(4)})`,
   ].join('\n');
 }

@@ -153,8 +153,8 @@ export function plotScaling(points: readonly ScalingPoint[], law: ScalingLaw): s
     })),
   };
   const fit =
-    `dots: measured, lines: L = ${law.E.toFixed(2)} + ${short(law.A)} / N^${law.a.toFixed(2)} + ` +
-    `${short(law.B)} / D^${law.b.toFixed(2)}, rms error ${law.error.toFixed(3)}`;
+    `dots: measured; lines: L = ((${law.A.toPrecision(3)} / N^a)^s + (${law.B.toPrecision(3)} / D^b)^s)^(1/s) with ` +
+    `a = ${law.a.toFixed(3)}, b = ${law.b.toFixed(3)}, s = ${law.s.toFixed(1)}; rms error ${law.error.toFixed(3)}`;
   const middle = PANEL.top + PANEL.height / 2;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${TOTAL.width} ${TOTAL.height}" width="${TOTAL.width}" height="${TOTAL.height}" font-family="system-ui, sans-serif" font-size="12" fill="${INK}">`,
