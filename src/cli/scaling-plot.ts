@@ -4,8 +4,8 @@
 import { lawAt, type ScalingLaw, type ScalingPoint } from '../recipes/scaling-law.js';
 
 /** A panel's place and size in pixels; its frame is the plot without labels. */
-const PANEL = { width: 400, height: 320, left: 62, top: 56, gap: 84 };
-const TOTAL = { width: 2 * PANEL.width + PANEL.left + PANEL.gap + 24, height: PANEL.height + 122 };
+const PANEL = { width: 400, height: 320, left: 62, top: 48, gap: 84 };
+const TOTAL = { width: 2 * PANEL.width + PANEL.left + PANEL.gap + 24, height: PANEL.height + 144 };
 /** From few to many: light to dark, apart for every kind of eye (viridis). */
 const COLOURS = ['#a8c93a', '#3fb774', '#22898d', '#365d8d', '#46317e', '#2a0845'];
 const INK = '#24292f';
@@ -113,10 +113,11 @@ function drawPanel({ title, axis, of, series }: Panel, left: number, losses: [nu
       parts.push(`<circle cx="${x(point.x).toFixed(1)}" cy="${y(point.loss).toFixed(1)}" r="4" fill="${colour}"/>`);
     }
   });
-  const legend = right - 92;
-  parts.push(text(legend, top + 14, of, 'font-weight="600"'));
+  // Curves fall from the upper left, so the lower left is free.
+  const [legend, under] = [left + 16, bottom - 18 * series.length - 22];
+  parts.push(text(legend, under + 14, of, 'font-weight="600"'));
   series.forEach(({ name }, i) => {
-    const at = top + 34 + 18 * i;
+    const at = under + 34 + 18 * i;
     parts.push(`<circle cx="${legend + 5}" cy="${at - 4}" r="4" fill="${colourOf(i, series.length)}"/>`);
     parts.push(text(legend + 16, at, name));
   });
@@ -130,7 +131,7 @@ function colourOf(i: number, count: number): string {
 export function plotScaling(points: readonly ScalingPoint[], law: ScalingLaw): string {
   const models = ascending(points.map(point => point.parameters));
   const amounts = ascending(points.map(point => point.events));
-  const losses = points.map(point => point.loss);
+  const losses = points.flatMap(({ parameters, events, loss }) => [loss, lawAt(law, parameters, events)]);
   const range: [number, number] = [Math.min(...losses) * 0.985, Math.max(...losses) * 1.015];
   const againstData: Panel = {
     title: 'More data',
