@@ -6,7 +6,7 @@ import { createReadStream, existsSync, mkdtempSync, readFileSync, rmSync } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
-import { Engine, literal } from '../data/prepare/engine.js';
+import { Engine, literal, parseBytes } from '../data/prepare/engine.js';
 import { PRESETS } from '../data/prepare/presets.js';
 import { SequenceStore } from '../data/store/sequence-store.js';
 import { UserError } from '../util/errors.js';
@@ -116,7 +116,7 @@ async function duckdbAlone({
 }): Promise<{ seconds: number; cpuSeconds: number }> {
   const begin = performance.now();
   const cpu = process.cpuUsage();
-  const engine = await Engine.open({ scratch: folder, memory });
+  const engine = await Engine.open({ scratch: folder, memoryBytes: parseBytes(memory) });
   await engine.run('SET preserve_insertion_order = false');
   await engine.run(`COPY (${query}) TO ${literal(join(folder, 'sorted.parquet'))} (FORMAT parquet)`);
   engine.close();

@@ -7,17 +7,19 @@ import { UserError } from '../../util/errors.js';
 import { makeFolder, writeFileAtomic } from '../../util/atomic-file.js';
 import { type SplitRule, parseSplit } from '../store/split.js';
 import { type Columns, resolveColumns } from './columns.js';
+import { compactItems, compactRange } from './compact-items.js';
 import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
-import { Engine, count, literal } from './engine.js';
+import { Engine, count, literal, parseBytes } from './engine.js';
 import { writeFeatures } from './features.js';
 import { applyFilters, planFilters } from './filters.js';
 import { finishStore } from './finish-store.js';
+import { Lanes } from './lanes.js';
 import type { PrepareOptions, PrepareReport, Progress, Stage } from './options.js';
 import { type Source, openSource } from './source.js';
 import { EVENTS, stage } from './stage.js';
 import { summarize } from './summary.js';
 import { parseTime } from './times.js';
-import { writeEvents } from './write-events.js';
+import { planEvents, sealEvents, sortEvents } from './write-events.js';
 
 const PROGRESS_MS = 200;
 
@@ -28,7 +30,8 @@ export async function buildStore(
 ): Promise<PrepareReport> {
   const scratch = join(folder, 'scratch');
   makeFolder(scratch);
-  const engine = await Engine.open({ scratch, memory: options.memory, threads: options.threads });
+  const resources = { scratch, memoryBytes: parseBytes(options.memory), threads: options.threads };
+  const engine = await Engine.open(resources);
   const seconds: Record<string, number> = {};
   let detail = '';
   let share: number | undefined;
@@ -73,34 +76,42 @@ export async function buildStore(
     const effects = await timed('filter', () => applyFilters(engine, filters));
     await engine.run('SET preserve_insertion_order = false');
 
-    const { userIds, itemIds } = await timed('vocabulary', async () => {
-      const listed = await listItems(engine, columns, options);
-      const asTable = options.features.some(({ of }) => of === 'item');
-      const ofUsers = await userDictionary(engine, folder, columns.user);
-      const ofItems = await itemDictionary(engine, { folder, item: columns.item, listed, asTable });
-      return { userIds: ofUsers, itemIds: ofItems };
-    });
-    const items = catalogueSize(itemIds.entry.size, options.catalogue);
-    await engine.yieldMemory(itemIds.table?.dense.byteLength ?? 0);
+    const listed = await listItems(engine, columns, options);
     const events = await eventTotals(engine, columns);
-    const written = await timed('sort and write', () =>
-      writeEvents(engine, {
-        folder,
-        columns,
-        items: itemIds,
-        onEvents: done => (share = done / events.total),
-      }),
-    );
-    const features = await writeFeatures(engine, { folder, tables: options.features, columns });
+    const { userIds, items, plan, features } = await timed('vocabulary', async () => {
+      const users = await userDictionary(engine, folder, columns.user);
+      const asTable = options.features.some(({ of }) => of === 'item');
+      const range = asTable ? undefined : await compactRange(engine, columns.item, listed);
+      return {
+        userIds: users,
+        items: range ?? (await itemDictionary(engine, { folder, item: columns.item, listed })),
+        plan: await planEvents(engine, columns, { range, lastRow: events.lastRow }),
+        features: await writeFeatures(engine, { folder, tables: options.features, columns }),
+      };
+    });
+    // From here on the staged database is only read, by several at once.
     engine.close();
-
+    const { itemIds, written } = await timed('sort and write', async () => {
+      const lanes = new Lanes({ ...resources, places: 'counts' in items ? items.counts.length : 0 });
+      try {
+        const onEvents = (done: number): void => void (share = done / events.total);
+        const shards = await sortEvents(lanes, { folder, plan, lengths: userIds.lengths, onEvents });
+        const dictionary = 'counts' in items ? compactItems({ folder, range: items, tallies: lanes.tallies }) : items;
+        const sealed = await sealEvents(lanes, { folder, plan, shards, dense: dictionary.table });
+        return { itemIds: dictionary, written: sealed };
+      } finally {
+        await lanes.close();
+      }
+    });
+    const catalogue = catalogueSize(itemIds.entry.size, options.catalogue);
     await timed('split and check', () =>
       finishStore({
         folder,
         written,
+        lengths: userIds.lengths,
         userIds,
         itemIds,
-        items,
+        items: catalogue,
         timeKind: columns.timeKind,
         rule,
         features,
@@ -193,10 +204,13 @@ function catalogueSize(vocabulary: number, reserved: number | undefined): number
 async function eventTotals(
   engine: Engine,
   { timeKind }: Columns,
-): Promise<{ total: number; first: number | null; last: number | null }> {
-  if (timeKind === 'order') {
-    return { total: count(await engine.row(`SELECT count(*) AS n FROM ${EVENTS}`), 'n'), first: null, last: null };
-  }
-  const row = await engine.row(`SELECT count(*) AS n, min(time) AS first, max(time) AS last FROM ${EVENTS}`);
-  return { total: count(row, 'n'), first: count(row, 'first'), last: count(row, 'last') };
+): Promise<{ total: number; lastRow: number; first: number | null; last: number | null }> {
+  const span = timeKind === 'order' ? '' : ', min(time) AS first, max(time) AS last';
+  const row = await engine.row(`SELECT count(*) AS n, max(rowid) AS last_row${span} FROM ${EVENTS}`);
+  return {
+    total: count(row, 'n'),
+    lastRow: count(row, 'last_row'),
+    first: timeKind === 'order' ? null : count(row, 'first'),
+    last: timeKind === 'order' ? null : count(row, 'last'),
+  };
 }

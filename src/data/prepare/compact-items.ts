@@ -1,49 +1,60 @@
 // The item dictionary when the originals are integers in a compact range: counted, ranked and looked up in arrays over
 // that range. DuckDB would group and join by hashing, out of core (60 M events, 19 M items: 10 s and 14 s more).
 
-import type { Engine } from './engine.js';
-import { int32Column } from './engine.js';
 import { VocabularyWriter } from '../store/vocabulary-writer.js';
-import type { Dictionary } from './dictionary.js';
+import type { Field } from './columns.js';
+import { type Dictionary, LISTED_ITEMS } from './dictionary.js';
+import { type Engine, count, int32Column } from './engine.js';
+import { EVENTS } from './stage.js';
 
-export interface IntegerRange {
+export interface CompactRange {
   readonly first: number;
-  readonly length: number;
+  /** In shared memory, for each integer from `first` on: LISTED, or 0 until compactItems fills in the events' counts. */
+  readonly counts: Int32Array;
 }
 
 /** 128 MB of Int32: KuaiRand-27K's 32,038,725 videos fit. */
-export const COMPACT_RANGE = 2 ** 25;
+const LONGEST_RANGE = 2 ** 25;
 
-/** Bytes of counts, dense ids and ranking together, per element of the range. */
-const BYTES_PER_ELEMENT = 12;
 const PIECE = 1 << 16;
+
+/** Count of an item that no event has, but that belongs to the catalogue; 0 is the count of a number that is no item. */
+const LISTED = -1;
+
+/** The range of the items, those in LISTED_ITEMS with them, when they are integers and it is compact. */
+export async function compactRange(engine: Engine, item: Field, listed: boolean): Promise<CompactRange | undefined> {
+  if (item.sqlType !== 'BIGINT') return undefined;
+  const values = `SELECT min(${item.name}) AS low, max(${item.name}) AS high FROM ${EVENTS}`;
+  const listedValues = listed ? ` UNION ALL SELECT min(value), max(value) FROM ${LISTED_ITEMS}` : '';
+  const row = await engine.row(`SELECT min(low) AS low, max(high) AS high FROM (${values}${listedValues})`);
+  const first = count(row, 'low');
+  const length = count(row, 'high') - first + 1;
+  if (!Number.isSafeInteger(first) || length > LONGEST_RANGE) return undefined;
+
+  const counts = new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
+  if (listed) {
+    await engine.stream(`SELECT (value - ${first})::INTEGER FROM ${LISTED_ITEMS}`, chunk => {
+      for (const place of int32Column(chunk, 0)) counts[place] = LISTED;
+    });
+  }
+  return { first, counts };
+}
 
 export interface CompactItemsOptions {
   readonly folder: string;
-  readonly range: IntegerRange;
-  /** Queries whose single column is the place of an item in the range: one row an event, and one row a listed item. */
-  readonly events: string;
-  readonly listed: string | undefined;
+  /** Its counts become the dictionary's table. */
+  readonly range: CompactRange;
+  /** Events of each place in the range; their sum counts. */
+  readonly tallies: readonly Int32Array[];
 }
 
-export async function compactItems(engine: Engine, options: CompactItemsOptions): Promise<Dictionary> {
-  const { folder, range, events, listed } = options;
-  await engine.yieldMemory(range.length * BYTES_PER_ELEMENT);
-  /** 0 for an item that is only listed, -1 for a number that is no item. */
-  const counts = new Int32Array(range.length).fill(-1);
-  await engine.stream(events, chunk => {
-    const places = int32Column(chunk, 0);
-    for (let i = 0; i < places.length; i++) {
-      const place = places[i] ?? 0;
-      counts[place] = Math.max(0, counts[place] ?? 0) + 1;
-    }
-  });
-  if (listed !== undefined) {
-    await engine.stream(listed, chunk => {
-      for (const place of int32Column(chunk, 0)) counts[place] = Math.max(0, counts[place] ?? 0);
-    });
+export function compactItems({ folder, range: { first, counts }, tallies }: CompactItemsOptions): Dictionary {
+  for (let place = 0; place < counts.length; place++) {
+    let n = 0;
+    for (const tally of tallies) n += tally[place] ?? 0;
+    if (n > 0) counts[place] = n;
   }
-  const { dense, byRank, seen } = rank(counts);
+  const { byRank, seen } = rank(counts);
   const writer = new VocabularyWriter(folder, {
     file: 'items.safetensors',
     kind: 'integer',
@@ -54,10 +65,11 @@ export async function compactItems(engine: Engine, options: CompactItemsOptions)
   for (let from = 0; from < byRank.length; from += PIECE) {
     const places = byRank.subarray(from, from + PIECE);
     writer.addIntegers(
-      int64(places, place => range.first + place),
-      int64(places, place => counts[place] ?? 0),
+      int64(places, place => first + place),
+      int64(places, place => Math.max(0, counts[place] ?? 0)),
     );
   }
+  const dense = invert(byRank, counts);
   const piece = new Int32Array(PIECE);
   let held = 0;
   for (let place = 0; place < dense.length; place++) {
@@ -68,22 +80,22 @@ export async function compactItems(engine: Engine, options: CompactItemsOptions)
       held = 0;
     }
   }
-  return { ...writer.finish(), seen, table: { first: range.first, dense } };
+  return { ...writer.finish(), seen, table: dense };
 }
 
 /** Counts from here on are too many to keep a bucket for each, and too few to matter: they are compared. */
 const BUCKETS = 1 << 16;
 
-/** Dense ids by descending count, then ascending place: a counting sort, except for the few largest counts. */
-export function rank(counts: Int32Array): { dense: Int32Array; byRank: Int32Array; seen: number } {
+/** Places by descending count, then ascending place, the listed ones last: a counting sort, except for the few largest counts. */
+export function rank(counts: Int32Array): { byRank: Int32Array; seen: number } {
   const next = new Int32Array(BUCKETS);
   const largest: number[] = [];
   for (let place = 0; place < counts.length; place++) {
-    const n = counts[place] ?? -1;
+    const n = counts[place] ?? 0;
     if (n >= BUCKETS) largest.push(place);
-    else if (n >= 0) next[n] = (next[n] ?? 0) + 1;
+    else if (n !== 0) next[bucket(n)] = (next[bucket(n)] ?? 0) + 1;
   }
-  const unseen = next[0] ?? 0;
+  const unseen = next[bucket(LISTED)] ?? 0;
   let items = largest.length;
   for (let n = BUCKETS - 1; n >= 0; n--) {
     const many = next[n] ?? 0;
@@ -91,21 +103,27 @@ export function rank(counts: Int32Array): { dense: Int32Array; byRank: Int32Arra
     items += many;
   }
 
-  const dense = new Int32Array(counts.length).fill(-1);
   const byRank = new Int32Array(items);
-  const give = (place: number, id: number): void => {
-    dense[place] = id;
-    byRank[id] = place;
-  };
-  largest.sort((a, b) => (counts[b] ?? 0) - (counts[a] ?? 0) || a - b).forEach(give);
+  byRank.set(largest.sort((a, b) => (counts[b] ?? 0) - (counts[a] ?? 0) || a - b));
   for (let place = 0; place < counts.length; place++) {
-    const n = counts[place] ?? -1;
-    if (n < 0 || n >= BUCKETS) continue;
-    const id = next[n] ?? 0;
-    next[n] = id + 1;
-    give(place, id);
+    const n = counts[place] ?? 0;
+    if (n === 0 || n >= BUCKETS) continue;
+    const id = next[bucket(n)] ?? 0;
+    next[bucket(n)] = id + 1;
+    byRank[id] = place;
   }
-  return { dense, byRank, seen: items - unseen };
+  return { byRank, seen: items - unseen };
+}
+
+function bucket(count: number): number {
+  return count === LISTED ? 0 : count;
+}
+
+/** The dense id of every place, -1 where there is no item; written over `into`. */
+export function invert(byRank: Int32Array, into: Int32Array): Int32Array {
+  into.fill(-1);
+  for (let id = 0; id < byRank.length; id++) into[byRank[id] ?? 0] = id;
+  return into;
 }
 
 /** i64 values of a function, written as halves: a BigInt each would take longer than everything else here. */

@@ -7,7 +7,6 @@ import { UserError } from '../../util/errors.js';
 import type { VocabularyEntry } from '../store/store-index.js';
 import { VocabularyWriter } from '../store/vocabulary-writer.js';
 import type { Field } from './columns.js';
-import { COMPACT_RANGE, type IntegerRange, compactItems } from './compact-items.js';
 import { type Engine, count, int32Column, int64Column } from './engine.js';
 import { EVENTS } from './stage.js';
 
@@ -28,22 +27,29 @@ export interface Dictionary {
   readonly content: string;
   /** Ids that occur in an event. */
   readonly seen: number;
-  /** Present when events are to be mapped by table: dense id of original `first + index`. */
-  readonly table: { readonly first: number; readonly dense: Int32Array } | undefined;
+  /** Of compact items: the dense id of each place in the range. */
+  readonly table: Int32Array | undefined;
 }
 
-export async function userDictionary(engine: Engine, folder: string, user: Field): Promise<Dictionary> {
+/** The users, and how many events each has; that array is in shared memory. */
+export async function userDictionary(
+  engine: Engine,
+  folder: string,
+  user: Field,
+): Promise<Dictionary & { lengths: Int32Array }> {
   await engine.run(
     `CREATE TABLE ${USERS} AS SELECT value, n, (row_number() OVER (ORDER BY ${USER_ORDER}) - 1)::INTEGER AS id
      FROM (SELECT ${user.name} AS value, count(*) AS n FROM ${EVENTS} GROUP BY value)`,
   );
   const writer = await openWriter(engine, { folder, field: user, from: USERS, of: 'user' });
+  const lengths = new Int32Array(new SharedArrayBuffer(writer.size * Int32Array.BYTES_PER_ELEMENT));
   let next = 0;
   await engine.stream(`SELECT value, n FROM ${USERS} ORDER BY id`, chunk => {
     addChunk(writer, chunk, user);
+    lengths.set(Array.from(int64Column(chunk, 1), Number), next);
     writer.addOrder(Int32Array.from({ length: chunk.rowCount }, () => next++));
   });
-  return { ...writer.finish(), seen: next, table: undefined };
+  return { ...writer.finish(), seen: next, table: undefined, lengths };
 }
 
 export interface ItemDictionaryOptions {
@@ -51,32 +57,12 @@ export interface ItemDictionaryOptions {
   readonly item: Field;
   /** Also give ids to the items in the table LISTED_ITEMS, after those that occur. */
   readonly listed: boolean;
-  /** The table ITEMS is needed later. */
-  readonly asTable: boolean;
 }
 
-export async function itemDictionary(engine: Engine, options: ItemDictionaryOptions): Promise<Dictionary> {
-  const { folder, item, listed, asTable } = options;
-  const range = asTable || item.sqlType !== 'BIGINT' ? undefined : await compactRange(engine, item, listed);
-  if (!range) return joinDictionary(engine, options);
-  return compactItems(engine, {
-    folder,
-    range,
-    events: `SELECT (${item.name} - ${range.first})::INTEGER FROM ${EVENTS}`,
-    listed: listed ? `SELECT (value - ${range.first})::INTEGER FROM ${LISTED_ITEMS}` : undefined,
-  });
-}
-
-async function compactRange(engine: Engine, item: Field, listed: boolean): Promise<IntegerRange | undefined> {
-  const values = `SELECT min(${item.name}) AS low, max(${item.name}) AS high FROM ${EVENTS}`;
-  const listedValues = listed ? ` UNION ALL SELECT min(value), max(value) FROM ${LISTED_ITEMS}` : '';
-  const row = await engine.row(`SELECT min(low) AS low, max(high) AS high FROM (${values}${listedValues})`);
-  const first = count(row, 'low');
-  const length = count(row, 'high') - first + 1;
-  return Number.isSafeInteger(first) && length <= COMPACT_RANGE ? { first, length } : undefined;
-}
-
-async function joinDictionary(engine: Engine, { folder, item, listed }: ItemDictionaryOptions): Promise<Dictionary> {
+export async function itemDictionary(
+  engine: Engine,
+  { folder, item, listed }: ItemDictionaryOptions,
+): Promise<Dictionary> {
   const occurring = `SELECT ${item.name} AS value, count(*) AS n FROM ${EVENTS} GROUP BY value`;
   const all = listed
     ? `SELECT value, max(n) AS n FROM (${occurring} UNION ALL SELECT value, 0 FROM ${LISTED_ITEMS}) GROUP BY value`

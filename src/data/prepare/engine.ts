@@ -1,5 +1,5 @@
 // DuckDB as this folder uses it: one database file in a scratch folder, a memory limit, results as plain rows or as a
-// stream of column vectors. Nothing here knows about logs.
+// stream of column vectors. One engine may write the file, or several may read it. Nothing here knows about logs.
 
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -9,10 +9,11 @@ import { UserError } from '../../util/errors.js';
 export interface EngineOptions {
   /** Folder for the database and what does not fit the memory. */
   readonly scratch: string;
-  /** For example '1GB'. */
-  readonly memory: string;
+  readonly memoryBytes: number;
   /** All cores unless given. */
   readonly threads?: number | undefined;
+  /** Given: read only, beside other readers, each with a number of its own. */
+  readonly reader?: number | undefined;
 }
 
 export type Row = Record<string, string | number | boolean | null>;
@@ -20,14 +21,19 @@ export type Row = Record<string, string | number | boolean | null>;
 export class Engine {
   private readonly instance: DuckDBInstance;
   private readonly connection: DuckDBConnection;
-  private readonly memoryBytes: number;
   private closed = false;
 
-  static async open({ scratch, memory, threads = availableParallelism() }: EngineOptions): Promise<Engine> {
+  static async open({
+    scratch,
+    memoryBytes,
+    threads = availableParallelism(),
+    reader,
+  }: EngineOptions): Promise<Engine> {
     const instance = await DuckDBInstance.create(join(scratch, 'stage.duckdb'), {
       threads: String(threads),
-      memory_limit: `${parseBytes(memory)}B`,
-      temp_directory: join(scratch, 'spill'),
+      memory_limit: `${Math.floor(memoryBytes)}B`,
+      temp_directory: join(scratch, reader === undefined ? 'spill' : `spill-${reader}`),
+      access_mode: reader === undefined ? 'READ_WRITE' : 'READ_ONLY',
       autoinstall_known_extensions: 'false',
     });
     const connection = await instance.connect();
@@ -35,12 +41,11 @@ export class Engine {
     await connection.run(
       "SET TimeZone = 'UTC'; SET enable_progress_bar = true; SET enable_progress_bar_print = false;",
     );
-    return new Engine(instance, connection, parseBytes(memory));
+    return new Engine(instance, connection);
   }
 
-  private constructor(instance: DuckDBInstance, connection: DuckDBConnection, memoryBytes: number) {
+  private constructor(instance: DuckDBInstance, connection: DuckDBConnection) {
     this.instance = instance;
-    this.memoryBytes = memoryBytes;
     this.connection = connection;
   }
 
@@ -94,12 +99,6 @@ export class Engine {
     if (this.closed) return undefined;
     const { percentage } = this.connection.progress;
     return percentage >= 0 ? percentage / 100 : undefined;
-  }
-
-  /** Keep within the limit less what the caller itself holds, but never below half of it. */
-  async yieldMemory(heldBytes: number): Promise<void> {
-    const bytes = Math.max(this.memoryBytes / 2, this.memoryBytes - heldBytes);
-    await this.run(`SET memory_limit = '${Math.floor(bytes)}B'`);
   }
 
   /** May be called twice. */

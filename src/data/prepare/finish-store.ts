@@ -22,6 +22,8 @@ const SPLIT_FILE = 'split.safetensors';
 export interface FinishOptions {
   readonly folder: string;
   readonly written: WrittenEvents;
+  /** Events of each user. */
+  readonly lengths: Int32Array;
   readonly userIds: Dictionary;
   readonly itemIds: Dictionary;
   /** Size of the catalogue. */
@@ -32,9 +34,8 @@ export interface FinishOptions {
 }
 
 export function finishStore(options: FinishOptions): void {
-  const { folder, written, userIds, itemIds, rule } = options;
-  const { lengths } = written;
-  const times = options.timeKind === 'order' ? () => undefined : sequentialTimes(folder, written);
+  const { folder, written, lengths, userIds, itemIds, rule } = options;
+  const times = options.timeKind === 'order' ? () => undefined : sequentialTimes(folder, written.shards, lengths);
   const vocabulary = new Vocabulary(folder, userIds.entry);
   const split = makeSplit(rule, {
     lengths,
@@ -63,7 +64,11 @@ export function finishStore(options: FinishOptions): void {
 }
 
 /** A user's times as they are on the disk, one shard in memory at a time: ask in ascending order of users. */
-function sequentialTimes(folder: string, { shards, lengths }: WrittenEvents): (user: number) => Float64Array {
+function sequentialTimes(
+  folder: string,
+  shards: readonly ShardEntry[],
+  lengths: Int32Array,
+): (user: number) => Float64Array {
   let shard: ShardEntry | undefined;
   let times = new Float64Array(0);
   let user = 0;

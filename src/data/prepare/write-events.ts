@@ -1,33 +1,26 @@
-// The sorted stream: DuckDB orders the staged events by (user, time, input order) out of core, this file maps the items
-// and hands the columns to the shard writer, which cuts the users.
+// Writing the events: what is stored of them, and the sort, cut by users into parts that lanes sort and write apart, and
+// the sealing of the shards once the items have their ids. The shards are the same for any number of lanes.
 
-import type { DuckDBDataChunk } from '@duckdb/node-api';
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
 import { UserError } from '../../util/errors.js';
-import { type Column, type ColumnArray, ShardWriter } from '../store/shard-writer.js';
+import { SafetensorsFile } from '../../util/safetensors.js';
+import { type Column, type ShardPlan, planShards } from '../store/shard-writer.js';
 import type { ActionEntry, ShardEntry, StoreIndex } from '../store/store-index.js';
 import type { Columns } from './columns.js';
-import { type Dictionary, ITEMS, USERS } from './dictionary.js';
-import { type Engine, count, int32Column, int64Column, numericColumn } from './engine.js';
+import type { CompactRange } from './compact-items.js';
+import { ITEMS, USERS } from './dictionary.js';
+import { type Engine, count } from './engine.js';
+import type { Lanes } from './lanes.js';
 import { EVENTS } from './stage.js';
 
 const ACTIONS = 'action_labels';
 const MAX_LABELS = 1 << 16;
 
-export interface WrittenEvents {
-  readonly shards: ShardEntry[];
-  readonly lengths: Int32Array;
-  readonly columns: StoreIndex['columns'];
-  readonly action: ActionEntry | null;
-  /** SHA-256 of the item column and of the time column if there is one, shards put together. */
-  readonly content: string[];
-}
-
-export interface WriteEventsOptions {
-  readonly folder: string;
-  readonly columns: Columns;
-  readonly items: Dictionary;
-  readonly onEvents: (done: number) => void;
-}
+/** A row with its sort keys while DuckDB sorts it. */
+const SORTED_ROW_BYTES = 64;
+/** Each part reads the staged table again, as far as its users are spread over it. */
+const MOST_PARTS = 12;
 
 /** A stored column: its place in the store and its SQL. */
 interface Output extends Column {
@@ -35,37 +28,141 @@ interface Output extends Column {
   readonly missing: number;
 }
 
-export async function writeEvents(engine: Engine, options: WriteEventsOptions): Promise<WrittenEvents> {
-  const { folder, columns, items, onEvents } = options;
+export interface EventPlan {
+  readonly columns: readonly Output[];
+  readonly action: ActionEntry | null;
+  /** Sorted events of the users first..last: the dense user, then the columns. */
+  readonly query: (first: number, last: number) => string;
+}
+
+export interface WrittenEvents {
+  readonly shards: ShardEntry[];
+  readonly columns: StoreIndex['columns'];
+  readonly action: ActionEntry | null;
+  /** SHA-256 of the item column and of the time column if there is one, shards put together. */
+  readonly content: string[];
+}
+
+export interface EventPlanOptions {
+  /** Given: the items come as places in it; else as dense ids from the table ITEMS. */
+  readonly range: CompactRange | undefined;
+  /** Greatest rowid of the events. */
+  readonly lastRow: number;
+}
+
+export async function planEvents(
+  engine: Engine,
+  columns: Columns,
+  { range, lastRow }: EventPlanOptions,
+): Promise<EventPlan> {
   const action = await actionEntry(engine, columns);
-  const outputs = await storedColumns(engine, columns, items);
-  const writer = new ShardWriter(folder, outputs);
-  let done = 0;
-  await engine.stream(await sortedQuery(engine, columns, { items, outputs }), chunk => {
-    const values = outputs.map(({ dtype }, c) => column(chunk, c + 1, dtype));
-    if (items.table) mapItems(values[0], items.table.dense);
-    writer.add(int32Column(chunk, 0), values);
-    onEvents((done += chunk.rowCount));
-  });
-  const hashes = writer.finish();
+  const outputs = await storedColumns(engine, columns, range);
+  const inputOrder = lastRow < 2 ** 31 ? `${EVENTS}.rowid::INTEGER` : `${EVENTS}.rowid`;
+  const joins = [`JOIN ${USERS} ON ${EVENTS}.user_key = ${USERS}.value`];
+  if (!range) joins.push(`JOIN ${ITEMS} ON ${EVENTS}.item_key = ${ITEMS}.value`);
+  if (columns.action?.kind === 'label') joins.push(`JOIN ${ACTIONS} ON ${EVENTS}.action = ${ACTIONS}.label`);
+  const order = [`${USERS}.id`, ...(columns.time ? ['time'] : []), inputOrder];
   return {
-    shards: writer.shards,
-    lengths: Int32Array.from(writer.lengths),
-    columns: outputs.map(({ name, dtype, missing }) => ({ name, dtype, missing })),
+    columns: outputs,
     action,
-    content: hashes.filter((_, c) => outputs[c]?.name === 'item' || outputs[c]?.name === 'time'),
+    query: (first, last) =>
+      `SELECT ${USERS}.id, ${outputs.map(({ sql }) => sql).join(', ')} FROM ${EVENTS} ${joins.join(' ')}
+       WHERE ${USERS}.id BETWEEN ${first} AND ${last} ORDER BY ${order.join(', ')}`,
   };
 }
 
-async function storedColumns(engine: Engine, columns: Columns, items: Dictionary): Promise<Output[]> {
-  const outputs: Output[] = [
-    {
-      name: 'item',
-      dtype: 'I32',
-      sql: items.table ? `(item_key - ${items.table.first})::INTEGER` : `${ITEMS}.id`,
-      missing: 0,
-    },
-  ];
+export interface SortEventsOptions {
+  readonly folder: string;
+  readonly plan: EventPlan;
+  readonly lengths: Int32Array;
+  readonly onEvents: (done: number) => void;
+}
+
+/** Sort and write. With a range, items are left as places in it, and counted in the lanes' tallies. */
+export async function sortEvents(lanes: Lanes, options: SortEventsOptions): Promise<ShardPlan[]> {
+  const { folder, plan, lengths, onEvents } = options;
+  const shards = planShards(lengths);
+  const tasks = parts(shards, lanes).map(part => {
+    const first = part[0]?.firstUser ?? 0;
+    const last = first + part.reduce((n, { users }) => n + users, 0) - 1;
+    const columns = plan.columns.map(({ name, dtype }) => ({ name, dtype }));
+    return { kind: 'sort' as const, query: plan.query(first, last), folder, columns, shards: part, lengths };
+  });
+  let done = 0;
+  await lanes.run(tasks, ({ events }) => onEvents((done += events)));
+  return shards;
+}
+
+export interface SealEventsOptions {
+  readonly folder: string;
+  readonly plan: EventPlan;
+  readonly shards: readonly ShardPlan[];
+  /** Dense ids of the places in the range. */
+  readonly dense: Int32Array | undefined;
+}
+
+export async function sealEvents(lanes: Lanes, options: SealEventsOptions): Promise<WrittenEvents> {
+  const { folder, plan, shards: planned, dense } = options;
+  const shards: ShardEntry[] = [];
+  const content = new ContentHash(folder, plan.columns);
+  const tasks = planned.map(shard => ({ kind: 'seal' as const, folder, shard, dense }));
+  await lanes.run(tasks, ({ sealed }) => {
+    if (sealed) shards[planned.findIndex(({ file }) => file === sealed.file)] = sealed;
+    content.extend(shards);
+  });
+  return {
+    shards,
+    columns: plan.columns.map(({ name, dtype, missing }) => ({ name, dtype, missing })),
+    action: plan.action,
+    content: content.digests(),
+  };
+}
+
+/** Consecutive shards together, about evenly: few enough to read the table seldom, small enough to be sorted in memory. */
+function parts(shards: readonly ShardPlan[], lanes: Lanes): ShardPlan[][] {
+  const events = shards.reduce((n, shard) => n + shard.events, 0);
+  const inMemory = Math.ceil((events * SORTED_ROW_BYTES) / lanes.bytesEach);
+  const wanted = events / Math.min(MOST_PARTS, Math.max(lanes.count, inMemory));
+  const cut: ShardPlan[][] = [];
+  let before = 0;
+  for (const shard of shards) {
+    const part = Math.floor(before / wanted);
+    (cut[part] ??= []).push(shard);
+    before += shard.events;
+  }
+  return cut.filter(part => part.length > 0);
+}
+
+/** Hashes of the item and time columns over all shards, extended while later shards are still being written. */
+class ContentHash {
+  private readonly folder: string;
+  private readonly hashes;
+  private next = 0;
+
+  constructor(folder: string, columns: readonly Column[]) {
+    this.folder = folder;
+    this.hashes = columns
+      .filter(({ name }) => name === 'item' || name === 'time')
+      .map(({ name, dtype }) => ({ name, dtype, hash: createHash('sha256') }));
+  }
+
+  /** Read what is new and in order. */
+  extend(shards: readonly (ShardEntry | undefined)[]): void {
+    for (let shard = shards[this.next]; shard; shard = shards[++this.next]) {
+      const file = new SafetensorsFile(join(this.folder, shard.file));
+      for (const { name, dtype, hash } of this.hashes) hash.update(file.read(name, dtype));
+      file.close();
+    }
+  }
+
+  digests(): string[] {
+    return this.hashes.map(({ hash }) => hash.digest('hex'));
+  }
+}
+
+async function storedColumns(engine: Engine, columns: Columns, range: CompactRange | undefined): Promise<Output[]> {
+  const item = range ? `(item_key - ${range.first})::INTEGER` : `${ITEMS}.id`;
+  const outputs: Output[] = [{ name: 'item', dtype: 'I32', sql: item, missing: 0 }];
   if (columns.timeKind !== 'order') outputs.push({ name: 'time', dtype: 'I64', sql: 'time', missing: 0 });
   if (columns.action) {
     const sql = columns.action.kind === 'label' ? `${ACTIONS}.id` : 'action';
@@ -77,20 +174,6 @@ async function storedColumns(engine: Engine, columns: Columns, items: Dictionary
     outputs.push({ name, dtype, sql: missing > 0 ? `coalesce(x${x}, ${blank})` : `x${x}`, missing });
   }
   return outputs;
-}
-
-async function sortedQuery(
-  engine: Engine,
-  columns: Columns,
-  { items, outputs }: { items: Dictionary; outputs: readonly Output[] },
-): Promise<string> {
-  const { rows } = await engine.row(`SELECT max(rowid) AS rows FROM ${EVENTS}`);
-  const inputOrder = Number(rows) < 2 ** 31 ? `${EVENTS}.rowid::INTEGER` : `${EVENTS}.rowid`;
-  const joins = [`JOIN ${USERS} ON ${EVENTS}.user_key = ${USERS}.value`];
-  if (!items.table) joins.push(`JOIN ${ITEMS} ON ${EVENTS}.item_key = ${ITEMS}.value`);
-  if (columns.action?.kind === 'label') joins.push(`JOIN ${ACTIONS} ON ${EVENTS}.action = ${ACTIONS}.label`);
-  const order = [`${USERS}.id`, ...(columns.time ? ['time'] : []), inputOrder];
-  return `SELECT ${USERS}.id, ${outputs.map(({ sql }) => sql).join(', ')} FROM ${EVENTS} ${joins.join(' ')} ORDER BY ${order.join(', ')}`;
 }
 
 async function actionEntry(engine: Engine, { action }: Columns): Promise<ActionEntry | null> {
@@ -109,16 +192,4 @@ async function actionEntry(engine: Engine, { action }: Columns): Promise<ActionE
     );
   }
   return { kind: 'label', labels: labels.map(row => String(row['label'])) };
-}
-
-function column(chunk: DuckDBDataChunk, at: number, dtype: Column['dtype']): ColumnArray {
-  if (dtype === 'I32') return int32Column(chunk, at);
-  if (dtype === 'I64') return int64Column(chunk, at);
-  return dtype === 'F32' ? numericColumn(chunk, at, Float32Array) : numericColumn(chunk, at, Uint8Array);
-}
-
-/** In place: the chunk's memory is ours until the next chunk. */
-function mapItems(column: ColumnArray | undefined, dense: Int32Array): void {
-  if (!(column instanceof Int32Array)) throw new Error('items must arrive as 32-bit integers');
-  for (let i = 0; i < column.length; i++) column[i] = dense[column[i] ?? -1] ?? -1;
 }

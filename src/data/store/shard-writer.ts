@@ -1,9 +1,8 @@
-// Cuts a stream of events, sorted by user, into shards of whole users: one safetensors file in jagged layout each.
-// A shard closes at the first new user after it holds `capacity` events, so memory is bounded by that and the longest user.
+// Shards: consecutive users in jagged layout, one safetensors file each. Where they are cut follows from the users' lengths
+// alone (planShards), so that runs of shards can be written apart from each other; ShardWriter fills one such run from
+// events sorted by user, and holds one shard in memory. A shard is part of the store once it is sealed (seal-shard.ts).
 
-import { type Hash, createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { sha256File } from '../../util/hash.js';
 import { type TensorArray, type TensorSpec, SafetensorsWriter } from '../../util/safetensors.js';
 import type { ColumnDtype, ShardEntry } from './store-index.js';
 
@@ -12,6 +11,8 @@ export interface Column {
   readonly name: string;
   readonly dtype: ColumnDtype;
 }
+
+export type ShardPlan = Omit<ShardEntry, 'sha256'>;
 
 /** 2^21 events are 32 MB with item, time and action: one sequential write, and small beside the sort's memory. */
 const CAPACITY = 1 << 21;
@@ -23,24 +24,47 @@ const ALLOCATE: { [T in ColumnDtype]: (length: number) => TensorArray<T> } = {
   U8: length => new Uint8Array(length),
 };
 
-export class ShardWriter {
-  /** Lengths of all users seen so far, in dense order. */
-  readonly lengths: number[] = [];
-  readonly shards: ShardEntry[] = [];
-  private readonly folder: string;
-  private readonly columns: readonly Column[];
-  private readonly capacity: number;
-  private readonly hashes: Hash[];
-  private buffers: ColumnArray[];
-  private held = 0;
-  private firstUser = 0;
+/** A shard closes at the first new user after it holds `capacity` events. */
+export function planShards(lengths: Int32Array, capacity = CAPACITY): ShardPlan[] {
+  const shards: ShardPlan[] = [];
+  let firstUser = 0;
+  let events = 0;
+  for (let user = 0; user < lengths.length; user++) {
+    events += lengths[user] ?? 0;
+    if (events < capacity && user < lengths.length - 1) continue;
+    const file = `events-${String(shards.length).padStart(5, '0')}.safetensors`;
+    shards.push({ file, firstUser, users: user + 1 - firstUser, events });
+    firstUser = user + 1;
+    events = 0;
+  }
+  return shards;
+}
 
-  constructor(folder: string, columns: readonly Column[], capacity = CAPACITY) {
-    this.folder = folder;
-    this.columns = columns;
-    this.capacity = capacity;
-    this.buffers = columns.map(({ dtype }) => ALLOCATE[dtype](capacity));
-    this.hashes = columns.map(() => createHash('sha256'));
+export interface ShardWriterOptions {
+  readonly folder: string;
+  readonly columns: readonly Column[];
+  /** Consecutive shards of the plan. */
+  readonly shards: readonly ShardPlan[];
+  /** Of all users of the store. */
+  readonly lengths: Int32Array;
+}
+
+export class ShardWriter {
+  private readonly options: ShardWriterOptions;
+  private readonly buffers: ColumnArray[];
+  private shard = 0;
+  private user: number;
+  private held = 0;
+  /** Events held when the user at hand is complete. */
+  private userEnd: number;
+
+  constructor(options: ShardWriterOptions) {
+    const { columns, shards, lengths } = options;
+    this.options = options;
+    const room = shards.reduce((most, { events }) => Math.max(most, events), 0);
+    this.buffers = columns.map(({ dtype }) => ALLOCATE[dtype](room));
+    this.user = shards[0]?.firstUser ?? 0;
+    this.userEnd = lengths[this.user] ?? 0;
   }
 
   /** Add events in order. `users` is ascending, without gaps, over all calls; `values[c]` belongs to column c. */
@@ -55,56 +79,41 @@ export class ShardWriter {
     }
   }
 
-  /** Write the last shard. Returns the SHA-256 of each column's whole content, shards put together. */
-  finish(): string[] {
-    if (this.held > 0) this.flush();
-    return this.hashes.map(hash => hash.digest('hex'));
+  /** Make sure that the last shard was filled. */
+  finish(): void {
+    const missing = this.options.shards[this.shard];
+    if (missing) throw new Error(`${missing.file} got ${this.held} of ${missing.events} events`);
   }
 
   private addRun(user: number, from: number, to: number, values: readonly ColumnArray[]): void {
-    if (user === this.lengths.length) {
-      if (this.held >= this.capacity) this.flush();
-      this.lengths.push(0);
-    } else if (user !== this.lengths.length - 1) {
-      throw new Error(`events arrive out of order: user ${user} after user ${this.lengths.length - 1}`);
+    const end = this.held + to - from;
+    if (user !== this.user || end > this.userEnd) {
+      throw new Error(
+        `events arrive out of order: user ${user} while user ${this.user} lacks ${this.userEnd - this.held}`,
+      );
     }
-    const count = to - from;
-    this.reserve(this.held + count);
     for (let c = 0; c < this.buffers.length; c++) copy(values[c], from, to, this.buffers[c], this.held);
-    this.held += count;
-    this.lengths[user] = (this.lengths[user] ?? 0) + count;
-  }
-
-  private reserve(events: number): void {
-    const room = this.buffers[0]?.length ?? 0;
-    if (events <= room) return;
-    this.buffers = this.columns.map(({ dtype }, c) => {
-      const larger = ALLOCATE[dtype](Math.max(events, room + (room >> 1)));
-      copy(this.buffers[c], 0, this.held, larger, 0);
-      return larger;
-    });
+    this.held = end;
+    if (end < this.userEnd) return;
+    if (end === this.options.shards[this.shard]?.events) this.flush();
+    this.user++;
+    this.userEnd = this.held + (this.options.lengths[this.user] ?? 0);
   }
 
   private flush(): void {
-    const users = this.lengths.length - this.firstUser;
-    const offsets = new BigInt64Array(users + 1);
+    const { folder, columns, shards, lengths } = this.options;
+    const plan = shards[this.shard++];
+    if (!plan) throw new Error('more events than the shards were planned for');
+    const offsets = new BigInt64Array(plan.users + 1);
     let end = 0;
-    for (let u = 0; u < users; u++) offsets[u + 1] = BigInt((end += this.lengths[this.firstUser + u] ?? 0));
+    for (let u = 0; u < plan.users; u++) offsets[u + 1] = BigInt((end += lengths[plan.firstUser + u] ?? 0));
 
-    const file = `events-${String(this.shards.length).padStart(5, '0')}.safetensors`;
-    const specs: Record<string, TensorSpec> = { offsets: { dtype: 'I64', shape: [users + 1] } };
-    for (const { name, dtype } of this.columns) specs[name] = { dtype, shape: [this.held] };
-    const writer = new SafetensorsWriter(join(this.folder, file), specs);
+    const specs: Record<string, TensorSpec> = { offsets: { dtype: 'I64', shape: [plan.users + 1] } };
+    for (const { name, dtype } of columns) specs[name] = { dtype, shape: [this.held] };
+    const writer = new SafetensorsWriter(join(folder, plan.file), specs);
     writer.append('offsets', offsets);
-    this.columns.forEach(({ name }, c) => {
-      const content = this.buffers[c]?.subarray(0, this.held) ?? new Uint8Array(0);
-      writer.append(name, content);
-      this.hashes[c]?.update(content);
-    });
+    columns.forEach(({ name }, c) => writer.append(name, this.buffers[c]?.subarray(0, this.held) ?? new Uint8Array(0)));
     writer.close();
-    const sha256 = sha256File(join(this.folder, file));
-    this.shards.push({ file, sha256, firstUser: this.firstUser, users, events: this.held });
-    this.firstUser += users;
     this.held = 0;
   }
 }

@@ -16,6 +16,7 @@ export interface VocabularyShape {
 }
 
 export class VocabularyWriter {
+  readonly size: number;
   private readonly folder: string;
   private readonly shape: VocabularyShape;
   private readonly writer: SafetensorsWriter;
@@ -26,6 +27,7 @@ export class VocabularyWriter {
     this.folder = folder;
     this.shape = shape;
     const { size, textBytes } = shape;
+    this.size = size;
     this.writer = new SafetensorsWriter(join(folder, shape.file), {
       count: { dtype: 'I64', shape: [size] },
       by_value: { dtype: 'I32', shape: [size] },

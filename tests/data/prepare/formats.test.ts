@@ -10,7 +10,7 @@ import { Workbench, contents } from './workbench.js';
 const bench = new Workbench();
 let engine: Engine;
 beforeAll(async () => {
-  engine = await Engine.open({ scratch: bench.folder, memory: '256MB', threads: 1 });
+  engine = await Engine.open({ scratch: bench.folder, memoryBytes: 256e6, threads: 1 });
 });
 afterAll(() => {
   engine.close();

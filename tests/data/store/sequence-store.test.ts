@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { SequenceStore } from '../../../src/data/store/sequence-store.js';
-import { ShardWriter } from '../../../src/data/store/shard-writer.js';
+import { sealShard } from '../../../src/data/store/seal-shard.js';
+import { ShardWriter, planShards } from '../../../src/data/store/shard-writer.js';
 import { type StoreIndex, writeStoreIndex } from '../../../src/data/store/store-index.js';
 import { VocabularyWriter } from '../../../src/data/store/vocabulary-writer.js';
 import { sha256File } from '../../../src/util/hash.js';
@@ -25,7 +26,9 @@ function makeStore(folder: string, capacity: number): StoreIndex {
     { name: 'time', dtype: 'I64' },
     { name: 'action', dtype: 'I32' },
   ] as const;
-  const writer = new ShardWriter(folder, columns, capacity);
+  const lengths = Int32Array.from(LENGTHS);
+  const shards = planShards(lengths, capacity);
+  const writer = new ShardWriter({ folder, columns, shards, lengths });
   const users = Int32Array.from(LENGTHS.flatMap((n, u) => Array.from({ length: n }, () => u)));
   const item = Int32Array.from(users, (_, i) => i);
   const time = BigInt64Array.from(Array.from(users, (_, i) => BigInt(timeOf(i))));
@@ -50,7 +53,6 @@ function makeStore(folder: string, capacity: number): StoreIndex {
     values.addOrder(Int32Array.from({ length: size }, (_, i) => i));
     return values.finish().entry;
   };
-  const lengths = Int32Array.from(LENGTHS);
   const tensor = { dtype: 'I32', shape: [lengths.length], data: lengths } as const;
   writeSafetensors(join(folder, 'split.safetensors'), { length: tensor, train_end: tensor, validation_end: tensor });
   const index: StoreIndex = {
@@ -63,7 +65,7 @@ function makeStore(folder: string, capacity: number): StoreIndex {
     time: { kind: 'ms' },
     columns: columns.map(column => ({ ...column, missing: 0 })),
     action: { kind: 'code', labels: [] },
-    shards: writer.shards,
+    shards: shards.map(shard => sealShard({ kind: 'seal', folder, shard, dense: undefined })),
     vocabulary: {
       user: vocabulary('users.safetensors', LENGTHS.length),
       item: vocabulary('items.safetensors', EVENTS),
@@ -130,9 +132,25 @@ describe('sequence store', () => {
     expect(() => SequenceStore.open(folder)).toThrow(/is not a store index/);
   });
 
-  it('refuses events that are out of order', () => {
-    const writer = new ShardWriter(mkdtempSync(join(root, 'order-')), [{ name: 'item', dtype: 'I32' }]);
-    expect(() => writer.add(Int32Array.of(0, 2), [Int32Array.of(1, 1)])).toThrow(/user 2 after user 0/);
+  it('refuses events that are out of order, too many or too few', () => {
+    const lengths = Int32Array.of(1, 2, 1);
+    const open = (): ShardWriter =>
+      new ShardWriter({
+        folder: mkdtempSync(join(root, 'order-')),
+        columns: [{ name: 'item', dtype: 'I32' }],
+        shards: planShards(lengths),
+        lengths,
+      });
+    const add = (...users: number[]): void => {
+      const writer = open();
+      writer.add(Int32Array.from(users), [new Int32Array(users.length)]);
+      writer.finish();
+    };
+    add(0, 1, 1, 2);
+    expect(() => add(0, 2)).toThrow(/user 2 while user 1 lacks 2/);
+    expect(() => add(0, 1, 2)).toThrow(/user 2 while user 1 lacks 1/);
+    expect(() => add(0, 1, 1, 1)).toThrow(/user 1 while user 1 lacks 2/);
+    expect(() => add(0, 1, 1)).toThrow(/got 3 of 4 events/);
   });
 
   it('is laid out as jagged safetensors, byte for byte', () => {

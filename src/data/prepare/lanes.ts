@@ -1,0 +1,94 @@
+// Lanes: worker threads that sort and write parts of the staged events, each with an engine of its own on one core and an
+// equal part of the memory. DuckDB hands a result to one thread; several results at once keep all cores at work to the end.
+
+import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import type { SealTask } from '../store/seal-shard.js';
+import type { ShardEntry } from '../store/store-index.js';
+import type { SortTask } from './sort-shards.js';
+
+export type Task = SortTask | SealTask;
+
+/** What a lane answers when it has done a task. */
+export interface Done {
+  /** Of the task. */
+  readonly events: number;
+  readonly sealed?: ShardEntry;
+}
+
+export interface LaneOptions {
+  readonly scratch: string;
+  readonly memoryBytes: number;
+  readonly reader: number;
+  /** How often each place in the range of the items came by; this lane's alone. */
+  readonly tally: Int32Array;
+}
+
+export interface LanesOptions {
+  readonly scratch: string;
+  /** For everything: DuckDB in all lanes, their tallies, and as much again for the caller. */
+  readonly memoryBytes: number;
+  readonly threads: number | undefined;
+  /** Length of a tally; 0 when there is nothing to count. */
+  readonly places: number;
+}
+
+/** As many as the threads of libuv's pool, in which DuckDB's calls wait. */
+const MOST_LANES = 4;
+/** With less memory than this a lane is not worth while. */
+const LEAST_BYTES = 100e6;
+/** DuckDB's part of a lane's memory. The rest: the shard that is filled, chunks that wait for the garbage collector. */
+const DUCKDB_SHARE = 0.75;
+
+/** The compiled lane, also when this file runs from src. */
+const LANE = fileURLToPath(new URL('../../../dist/data/prepare/lane.js', import.meta.url));
+
+export class Lanes {
+  readonly count: number;
+  /** For DuckDB in one lane. */
+  readonly bytesEach: number;
+  readonly tallies: Int32Array[] = [];
+  private readonly options: LanesOptions;
+  private readonly workers: Worker[] = [];
+
+  constructor(options: LanesOptions) {
+    const { memoryBytes, threads = availableParallelism(), places } = options;
+    const tallyBytes = places * Int32Array.BYTES_PER_ELEMENT;
+    const fitting = Math.floor((memoryBytes - tallyBytes) / (tallyBytes + LEAST_BYTES));
+    this.options = options;
+    this.count = Math.max(1, Math.min(threads, MOST_LANES, fitting));
+    const left = Math.max(memoryBytes / 2, memoryBytes - (this.count + 1) * tallyBytes);
+    this.bytesEach = (DUCKDB_SHARE * left) / this.count;
+  }
+
+  /** Do all tasks, each in the next lane that is free. */
+  async run(tasks: readonly Task[], onDone: (done: Done) => void = () => {}): Promise<void> {
+    while (this.workers.length < Math.min(this.count, tasks.length)) this.workers.push(this.start());
+    const left = [...tasks];
+    await Promise.all(this.workers.map(worker => work(worker, left, onDone)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.workers.map(worker => worker.terminate()));
+  }
+
+  private start(): Worker {
+    const { scratch, places } = this.options;
+    const tally = new Int32Array(new SharedArrayBuffer(places * Int32Array.BYTES_PER_ELEMENT));
+    const reader = this.tallies.push(tally);
+    const workerData: LaneOptions = { scratch, memoryBytes: this.bytesEach, reader, tally };
+    return new Worker(LANE, { workerData });
+  }
+}
+
+/** Feed a lane until no task is left. */
+async function work(worker: Worker, left: Task[], onDone: (done: Done) => void): Promise<void> {
+  for (let task = left.shift(); task; task = left.shift()) {
+    const answer = once(worker, 'message');
+    worker.postMessage(task);
+    const [done]: Done[] = await answer;
+    if (done) onDone(done);
+  }
+}
