@@ -27,7 +27,12 @@ export function benchScalingCommand() {
       wholeNumbers,
       [250, 500, 1000, 2000],
     )
-    .option('--epochs <count>', 'most epochs of a run; early stopping ends it sooner', wholeNumber, 80)
+    .option(
+      '--visits <count>',
+      'most times that a run reads a user; early stopping ends it sooner',
+      wholeNumber,
+      160_000,
+    )
     .option('--videos <count>', 'catalogue', wholeNumber, 500)
     .option('--mean-length <events>', 'events of a user', wholeNumber, 50)
     .option('--seed <number>', 'same seed, same figures', parseWhole, 1)

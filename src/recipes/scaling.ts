@@ -11,6 +11,7 @@ import { SequenceStore } from '../data/store/sequence-store.js';
 import { synthesize } from '../data/synth/synthesize.js';
 import type { RunEvent } from '../events/event.js';
 import { readEvents } from '../train/event-log.js';
+import { UserError } from '../util/errors.js';
 import { fitScalingLaw, type ScalingLaw, type ScalingPoint } from './scaling-law.js';
 import { train } from './train.js';
 
@@ -21,8 +22,8 @@ export interface ScalingOptions {
   widths: readonly number[];
   /** Training users of each share. A tenth as many again, of the whole log, are held out. */
   users: readonly number[];
-  /** Most epochs over the largest share, in steps the same for all cells; early stopping usually ends it sooner. */
-  epochs: number;
+  /** Most times that a cell reads a user, in steps about the same for all cells; early stopping usually ends it sooner. */
+  visits: number;
   videos: number;
   meanLength: number;
   seed: number;
@@ -63,17 +64,19 @@ interface CellSize {
   share: number;
 }
 
-/** Cells differ in width and users alone; the most steps there can be are the same for all. */
-function cellConfig({ users, epochs, seed, threads }: ScalingOptions, { width, share }: CellSize): ConfigInput {
-  const times = Math.max(...users) / share;
+/** Users between validations; small shares are read several times until then. */
+const VALIDATE_EVERY = 500;
+
+/** A cell depends on nothing but its own size, so a grid can be extended without training anything again. */
+function cellConfig({ visits, seed, threads }: ScalingOptions, { width, share }: CellSize): ConfigInput {
   return {
     model: { kind: 'hstu', d: width, blocks: 2, heads: 1, maxLength: 100, dropout: 0.5 },
     loss: { kind: 'full-softmax', temperature: 1, normalizeUser: false, normalizeItem: false },
     optimizer: { lr: 5e-3, weightDecay: 0.1, ema: 0.98 },
     batch: { tokens: 2048 },
     trainUsers: share,
-    epochs: Math.round(epochs * times),
-    evaluation: { metric: 'loglik', every: Math.max(1, Math.round(times / 4)), patience: 5 },
+    epochs: Math.ceil(visits / share),
+    evaluation: { metric: 'loglik', every: Math.max(1, Math.round(VALIDATE_EVERY / share)), patience: 5 },
     checkpoint: { keep: 1 },
     seed,
     ...(threads && { threads }),
@@ -122,6 +125,14 @@ async function makeStore(options: ScalingOptions, store: string): Promise<Prepar
     await prepare({ files: [log], out: store, split: `user:${HELD_OUT}`, force: true }, { ...(signal && { signal }) });
   }
   const { split, fingerprint, lengths } = SequenceStore.open(store);
+  const trained = split.trainEnd.filter(end => end > 1).length;
+  if (trained < Math.max(...users)) {
+    throw new UserError(
+      'too-few-users',
+      `${store} has ${trained} users to train on, fewer than ${Math.max(...users)}`,
+      'Choose another --folder: this one holds a smaller log.',
+    );
+  }
   const validation = lengths.reduce((sum, _, user) => sum + (split.validationEnd[user]! - split.trainEnd[user]!), 0);
   return { validation, fingerprint };
 }
@@ -149,7 +160,8 @@ const REPORT = z.object({
   epoch: z.int(),
   seconds: z.number(),
   digest: z.string(),
-  best: z.object({ value: z.number(), epoch: z.int() }),
+  /** Null in a run that was interrupted before its first validation. */
+  best: z.object({ value: z.number(), epoch: z.int() }).nullable(),
 });
 
 function readReport(run: string): z.infer<typeof REPORT> {
@@ -169,8 +181,8 @@ function readCell(run: string, width: number, users: number): ScalingCell {
     users,
     parameters: started.model.denseParameters + started.model.tableParameters,
     events: started.data.trainTokens,
-    loss: -best.value,
-    epoch: best.epoch + 1,
+    loss: -best!.value,
+    epoch: best!.epoch + 1,
     epochs: epoch,
     seconds,
     digest,

@@ -31,7 +31,7 @@ test('losses that do not depend on the model are a law of the data alone', () =>
 const OPTIONS: Omit<ScalingOptions, 'folder'> = {
   widths: [4, 8],
   users: [30, 60],
-  epochs: 2,
+  visits: 120,
   videos: 60,
   meanLength: 12,
   seed: 1,
@@ -59,6 +59,8 @@ test('a grid that was stopped goes on to the same figures, and what is finished 
   expect(statSync(first).mtimeMs).toBe(written);
   const figures = (report: typeof whole) => report!.cells.map(({ loss, digest, epoch }) => ({ loss, digest, epoch }));
   expect(figures(rest)).toEqual(figures(whole));
+  const larger = runScaling({ ...OPTIONS, folder: parts, users: [30, 60, 600] });
+  await expect(larger).rejects.toThrow('fewer than 600');
 });
 
 test('the picture has two panels with a dot for every cell', () => {
