@@ -34,7 +34,6 @@ export interface ScalingOptions {
 }
 
 export interface ScalingCell extends ScalingPoint {
-  run: string;
   width: number;
   users: number;
   /** The epoch that was chosen, from 1, and how many there were. */
@@ -176,7 +175,6 @@ function readCell(run: string, width: number, users: number): ScalingCell {
   const { best, epoch, seconds, digest } = readReport(run);
   const started = readEvents(join(run, 'events.jsonl')).find(event => event.kind === 'run')!;
   return {
-    run,
     width,
     users,
     parameters: started.model.denseParameters + started.model.tableParameters,
