@@ -13,7 +13,7 @@ import { canonicalJson, sha256, sha256File } from '../util/hash.js';
 import { type Dtype, SafetensorsFile, SafetensorsWriter } from '../util/safetensors.js';
 
 const FORMAT = 'turbogr-checkpoint';
-const VERSION = 1;
+const VERSION = 2;
 const STEP_FOLDER = /^step-(\d{8,})$/;
 const TEMP_FOLDER = /^\.step-\d+\.tmp$/;
 

@@ -51,7 +51,7 @@ const damages: [string, (path: string) => void, RegExp][] = [
   ['one flipped bit', path => flip(join(path, 'weights.safetensors')), /weights.*checksum/],
   [
     'an unknown version',
-    path => edit(join(path, 'index.json'), '"version": 1', '"version": 2'),
+    path => edit(join(path, 'index.json'), '"version": 2', '"version": 3'),
     /version that this program does not read/,
   ],
 ];
