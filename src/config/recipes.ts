@@ -19,9 +19,9 @@ function movieLens(model: ModelInput): ConfigInput {
 }
 
 /** The paper's sizes: batches by tokens, lr 4e-3, rows of the table updated when touched. */
-function paper(kind: 'hstu' | 'fuxi', size: 'large' | 'long'): ConfigInput {
+function paper(kind: 'hstu' | 'fuxi', size: 'large' | 'long', model: ModelInput = {}): ConfigInput {
   return {
-    model: { kind, size, dropout: 0.2 },
+    model: { kind, size, dropout: 0.2, ...model },
     optimizer: { lr: 4e-3, table: 'row-adagrad', clip: 1, schedule: { kind: 'cosine', warmup: 1000 } },
     loss: { negatives: { count: 128 } },
     batch: { tokens: 16_384 },
@@ -57,6 +57,7 @@ export const RECIPES: Record<string, ConfigInput> = {
   },
   'hstu-large': paper('hstu', 'large'),
   'hstu-long': paper('hstu', 'long'),
-  'fuxi-large': paper('fuxi', 'large'),
+  // The paper counts as many parameters at this length as at 4,096, so the position bias reaches that far here too.
+  'fuxi-large': paper('fuxi', 'large', { outputSlots: 2048 }),
   'fuxi-long': paper('fuxi', 'long'),
 };
