@@ -19,6 +19,7 @@ import { planBatches, plannedSteps } from '../train/plan-batches.js';
 import { Trainer, type TrainingResult } from '../train/trainer.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
+import { lockFolder } from '../util/folder-lock.js';
 import { sha256File } from '../util/hash.js';
 import { evaluateModel } from './evaluate.js';
 import { measurePeak } from './measure-peak.js';
@@ -117,6 +118,7 @@ async function runJob(
   source: SequenceStore,
   options: Omit<TrainOptions, 'data'>,
 ): Promise<TrainReport> {
+  using _alone = lockFolder(run.path);
   const { config } = run.description;
   const device = Device.open(config.threads === undefined ? {} : { threads: config.threads });
   try {
