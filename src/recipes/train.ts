@@ -1,5 +1,6 @@
 // The whole job of training: data, device, model, loop, and the test at the end with the weights that validation chose.
 
+import { existsSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { resolveConfig, type UncheckedConfig } from '../config/resolve.js';
 import type { ConfigInput, ResolvedConfig } from '../config/schema.js';
@@ -81,11 +82,15 @@ export interface TrainReport extends Omit<TrainingResult, 'early'> {
 /** Trains a new run, or continues the one in the folder if it is the same. */
 export async function train(options: TrainOptions): Promise<TrainReport> {
   const config = resolveConfig(...[options.config ?? {}].flat());
+  const initial = options.initialWeights;
+  if (initial !== undefined && !existsSync(initial)) {
+    const remedy = 'Give a safetensors file that `turbogr export` wrote.';
+    throw new UserError('no-weights', `${initial} does not exist`, remedy);
+  }
   const name = basename(options.data).replace(/\..*$/, '');
   const path = options.run ?? join('runs', `${name}-${config.recipe ?? config.model.kind}`);
   const source = await openData(options, path);
   const { fingerprint, items, folder } = source;
-  const initial = options.initialWeights;
   const run = RunFolder.create(path, {
     config,
     store: resolve(folder),

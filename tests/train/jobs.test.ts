@@ -113,6 +113,7 @@ test('exported weights come back: the same answers, and a start from where the o
     initialWeights: file,
   });
   await expect(wide).rejects.toThrow('"items"');
+  await expect(train({ data, config, initialWeights: 'no-such-file' })).rejects.toThrow('no-such-file does not exist');
 });
 
 /** A bag of the history, in two ops: not a good model, but one that is not ours. */
