@@ -218,7 +218,7 @@ function damaged(path: string, what: string): UserError {
   );
 }
 
-function readFully(fd: number, bytes: Uint8Array, position: number, path: string): void {
+export function readFully(fd: number, bytes: Uint8Array, position: number, path: string): void {
   let done = 0;
   while (done < bytes.byteLength) {
     const n = readSync(fd, bytes, done, bytes.byteLength - done, position + done);

@@ -5,9 +5,10 @@ import { existsSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { UserError } from '../../util/errors.js';
 import { makeFolder, writeFileAtomic } from '../../util/atomic-file.js';
+import { planShards } from '../store/shard-writer.js';
 import { type SplitRule, parseSplit } from '../store/split.js';
 import { type Columns, resolveColumns } from './columns.js';
-import { compactItems, compactRange } from './compact-items.js';
+import { compactRange, rankItems, writeItems } from './compact-items.js';
 import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
 import { Engine, count, literal, parseBytes } from './engine.js';
 import { writeFeatures } from './features.js';
@@ -92,13 +93,17 @@ export async function buildStore(
     // From here on the staged database is only read, by several at once.
     engine.close();
     const { itemIds, written } = await timed('sort and write', async () => {
-      const lanes = new Lanes({ ...resources, places: 'counts' in items ? items.counts.length : 0 });
+      const lanes = new Lanes({ ...resources, places: 'listed' in items ? items.listed.length : 0 });
       try {
         const onEvents = (done: number): void => void (share = done / events.total);
-        const shards = await sortEvents(lanes, { folder, plan, lengths: userIds.lengths, onEvents });
-        const dictionary = 'counts' in items ? compactItems({ folder, range: items, tallies: lanes.tallies }) : items;
-        const sealed = await sealEvents(lanes, { folder, plan, shards, dense: dictionary.table });
-        return { itemIds: dictionary, written: sealed };
+        const shards = planShards(userIds.lengths);
+        await sortEvents(lanes, { folder, plan, shards, lengths: userIds.lengths, onEvents });
+        const ranked = 'listed' in items ? rankItems(items, lanes.tallies) : items;
+        const dense = 'dense' in ranked ? ranked.dense : undefined;
+        const sealing = sealEvents(lanes, { folder, plan, shards, dense });
+        // While the lanes seal.
+        const dictionary = 'dense' in ranked ? writeItems(folder, ranked) : ranked;
+        return { itemIds: dictionary, written: await sealing };
       } finally {
         await lanes.close();
       }

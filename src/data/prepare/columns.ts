@@ -224,7 +224,9 @@ function bitField(bits: readonly string[]): Field {
   return {
     name: 'action',
     sqlType: 'INTEGER',
-    expression: from => bits.map((bit, b) => `(${from.value(bit, 'UTINYINT')} <> 0)::INTEGER * ${2 ** b}`).join(' + '),
+    // Doubles are exact here, and added without a check for overflow on every row.
+    expression: from =>
+      `(${bits.map((bit, b) => `(${from.value(bit, 'UTINYINT')} <> 0)::DOUBLE * ${2 ** b}`).join(' + ')})::INTEGER`,
   };
 }
 

@@ -9,8 +9,8 @@ import { EVENTS } from './stage.js';
 
 export interface CompactRange {
   readonly first: number;
-  /** In shared memory, for each integer from `first` on: LISTED, or 0 until compactItems fills in the events' counts. */
-  readonly counts: Int32Array;
+  /** In shared memory, for each integer from `first` on: LISTED or 0. */
+  readonly listed: Int32Array;
 }
 
 /** 128 MB of Int32: KuaiRand-27K's 32,038,725 videos fit. */
@@ -31,30 +31,37 @@ export async function compactRange(engine: Engine, item: Field, listed: boolean)
   const length = count(row, 'high') - first + 1;
   if (!Number.isSafeInteger(first) || length > LONGEST_RANGE) return undefined;
 
-  const counts = new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
+  const marks = new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
   if (listed) {
     await engine.stream(`SELECT (value - ${first})::INTEGER FROM ${LISTED_ITEMS}`, chunk => {
-      for (const place of int32Column(chunk, 0)) counts[place] = LISTED;
+      for (const place of int32Column(chunk, 0)) marks[place] = LISTED;
     });
   }
-  return { first, counts };
+  return { first, listed: marks };
 }
 
-export interface CompactItemsOptions {
-  readonly folder: string;
-  /** Its counts become the dictionary's table. */
-  readonly range: CompactRange;
-  /** Events of each place in the range; their sum counts. */
-  readonly tallies: readonly Int32Array[];
+export interface RankedItems {
+  readonly first: number;
+  readonly counts: Int32Array;
+  readonly byRank: Int32Array;
+  /** Dense id of each place in the range, -1 where there is no item; in shared memory. */
+  readonly dense: Int32Array;
+  readonly seen: number;
 }
 
-export function compactItems({ folder, range: { first, counts }, tallies }: CompactItemsOptions): Dictionary {
+/** `tallies` are the events of each place, in parts; the first becomes their sum. */
+export function rankItems({ first, listed }: CompactRange, tallies: readonly Int32Array[]): RankedItems {
+  const [counts = new Int32Array(listed.length), ...others] = tallies;
   for (let place = 0; place < counts.length; place++) {
-    let n = 0;
-    for (const tally of tallies) n += tally[place] ?? 0;
-    if (n > 0) counts[place] = n;
+    let n = counts[place] ?? 0;
+    for (const tally of others) n += tally[place] ?? 0;
+    counts[place] = n > 0 ? n : (listed[place] ?? 0);
   }
   const { byRank, seen } = rank(counts);
+  return { first, counts, byRank, seen, dense: invert(byRank, listed) };
+}
+
+export function writeItems(folder: string, { first, counts, byRank, dense, seen }: RankedItems): Dictionary {
   const writer = new VocabularyWriter(folder, {
     file: 'items.safetensors',
     kind: 'integer',
@@ -69,7 +76,6 @@ export function compactItems({ folder, range: { first, counts }, tallies }: Comp
       int64(places, place => Math.max(0, counts[place] ?? 0)),
     );
   }
-  const dense = invert(byRank, counts);
   const piece = new Int32Array(PIECE);
   let held = 0;
   for (let place = 0; place < dense.length; place++) {
@@ -80,7 +86,7 @@ export function compactItems({ folder, range: { first, counts }, tallies }: Comp
       held = 0;
     }
   }
-  return { ...writer.finish(), seen, table: dense };
+  return { ...writer.finish(), seen };
 }
 
 /** Counts from here on are too many to keep a bucket for each, and too few to matter: they are compared. */

@@ -27,8 +27,6 @@ export interface Dictionary {
   readonly content: string;
   /** Ids that occur in an event. */
   readonly seen: number;
-  /** Of compact items: the dense id of each place in the range. */
-  readonly table: Int32Array | undefined;
 }
 
 /** The users, and how many events each has; that array is in shared memory. */
@@ -49,7 +47,7 @@ export async function userDictionary(
     lengths.set(Array.from(int64Column(chunk, 1), Number), next);
     writer.addOrder(Int32Array.from({ length: chunk.rowCount }, () => next++));
   });
-  return { ...writer.finish(), seen: next, table: undefined, lengths };
+  return { ...writer.finish(), seen: next, lengths };
 }
 
 export interface ItemDictionaryOptions {
@@ -74,7 +72,7 @@ export async function itemDictionary(
   await engine.stream(`SELECT value, n FROM ${ITEMS} ORDER BY id`, chunk => addChunk(writer, chunk, item));
   await engine.stream(`SELECT id FROM ${ITEMS} ORDER BY value`, chunk => writer.addOrder(int32Column(chunk, 0)));
   const seen = count(await engine.row(`SELECT count(*) AS n FROM ${ITEMS} WHERE n > 0`), 'n');
-  return { ...writer.finish(), seen, table: undefined };
+  return { ...writer.finish(), seen };
 }
 
 async function openWriter(

@@ -8,15 +8,19 @@ import { sortShards } from './sort-shards.js';
 
 const { scratch, memoryBytes, reader, tally }: LaneOptions = workerData;
 
+let engine: Engine | undefined;
+
 async function perform(task: Task): Promise<Done> {
   if (task.kind === 'seal') return { events: task.shard.events, sealed: sealShard(task) };
-  const engine = await Engine.open({ scratch, memoryBytes, threads: 1, reader });
-  try {
-    await sortShards(engine, task, tally);
-  } finally {
-    engine.close();
-  }
+  engine ??= await Engine.open({ scratch, memoryBytes, threads: 1, reader });
+  await sortShards(engine, task, tally);
   return { events: task.shards.reduce((n, { events }) => n + events, 0) };
 }
 
-parentPort?.on('message', async (task: Task) => parentPort?.postMessage(await perform(task)));
+async function answer(task: Task): Promise<void> {
+  const done = await perform(task);
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+  parentPort?.postMessage(done);
+}
+
+parentPort?.on('message', (task: Task) => void answer(task));

@@ -40,7 +40,7 @@ const MOST_LANES = 4;
 /** With less memory than this a lane is not worth while. */
 const LEAST_BYTES = 100e6;
 /** DuckDB's part of a lane's memory. The rest: the shard that is filled, chunks that wait for the garbage collector. */
-const DUCKDB_SHARE = 0.75;
+const DUCKDB_SHARE = 0.65;
 
 /** The compiled lane, also when this file runs from src. */
 const LANE = fileURLToPath(new URL('../../../dist/data/prepare/lane.js', import.meta.url));
@@ -87,6 +87,7 @@ export class Lanes {
 async function work(worker: Worker, left: Task[], onDone: (done: Done) => void): Promise<void> {
   for (let task = left.shift(); task; task = left.shift()) {
     const answer = once(worker, 'message');
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
     worker.postMessage(task);
     const [done]: Done[] = await answer;
     if (done) onDone(done);

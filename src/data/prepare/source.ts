@@ -19,8 +19,8 @@ export interface Source {
   from(types: ReadonlyMap<string, string>): string;
   /** A column as an expression of that type. */
   value(column: string, type: string): string;
-  /** True for a row that could not be taken apart at all. */
-  readonly malformed: string;
+  /** SQL: true for a row that could not be taken apart at all. Undefined: the reader refuses such rows itself. */
+  readonly malformed: string | undefined;
 }
 
 export interface SourceOptions {
@@ -80,7 +80,7 @@ async function csvSource(engine: Engine, file: string, dialect: CsvDialect): Pro
     format: 'csv',
     columns,
     headerLines: header ? 1 : 0,
-    malformed: 'false',
+    malformed: undefined,
     value: column => identifier(column),
     from: types => {
       const typed = columns.map(name => `${literal(name)}: ${literal(types.get(name) ?? 'VARCHAR')}`).join(', ');
@@ -136,7 +136,7 @@ async function parquetSource(engine: Engine, file: string): Promise<Source> {
     format: 'parquet',
     columns: described.map(row => String(row['column_name'])),
     headerLines: 0,
-    malformed: 'false',
+    malformed: undefined,
     value: (column, type) => `TRY_CAST(${identifier(column)} AS ${type})`,
     from: () => from,
   };

@@ -40,11 +40,9 @@ export async function stage(
   columns: Columns,
   { rejects, keepRejects, maxBad, onFile }: StageOptions,
 ): Promise<Staged> {
-  const fields = stagedFields(columns);
-  const rules = badRules(columns);
-  await engine.run(
-    `CREATE TABLE ${EVENTS} (${fields.map(({ name, sqlType }) => `${name} ${sqlType}`).join(', ')}, malformed BOOLEAN)`,
-  );
+  const fields = stagedFields(columns, sources);
+  const rules = badRules(columns, sources);
+  await engine.run(`CREATE TABLE ${EVENTS} (${fields.map(({ name, sqlType }) => `${name} ${sqlType}`).join(', ')})`);
   const ledger = new BadRowLedger(rejects);
   const files: { file: string; rows: number; bad: number }[] = [];
   let staged = 0;
@@ -52,7 +50,7 @@ export async function stage(
     for (const source of sources) {
       onFile(source.file);
       const before = ledger.rows;
-      await Promise.all([stageFile(engine, source, columns), checkGzip(source.file)]);
+      await Promise.all([stageFile(engine, source, { fields, readAs: columns.readAs }), checkGzip(source.file)]);
       const total = count(await engine.row(`SELECT count(*) AS n FROM ${EVENTS}`), 'n');
       const rejected = await recordRejects(engine, source, ledger);
       await recordBadRows(engine, source, { rules, firstRow: staged, rejected, ledger });
@@ -78,19 +76,36 @@ export async function stage(
   return { files, rows, bad };
 }
 
+interface StagedField {
+  readonly name: string;
+  readonly sqlType: string;
+  readonly expression: (source: Source) => string;
+}
+
 /** Column names and types of the staged table, in order. */
-export function stagedFields(
-  columns: Columns,
-): { name: string; sqlType: string; expression: (source: Source) => string }[] {
+function stagedFields(columns: Columns, sources: readonly Source[]): StagedField[] {
   const { user, item, time, action, extras } = columns;
-  return [user, item, ...(time ? [time] : []), ...(action ? [action] : []), ...extras].map((field, i, all) => {
-    const extra = i - (all.length - extras.length);
-    return {
-      name: extra >= 0 ? `x${extra}` : field.name,
-      sqlType: field.sqlType,
-      expression: source => field.expression(source),
-    };
-  });
+  return [
+    ...[user, item, time, action].filter(field => field !== undefined),
+    ...extras.map(
+      (field, x): StagedField => ({
+        name: `x${x}`,
+        sqlType: field.sqlType,
+        expression: source => field.expression(source),
+      }),
+    ),
+    ...(sources.some(mayBeMalformed) ? [MALFORMED] : []),
+  ];
+}
+
+const MALFORMED: StagedField = {
+  name: 'malformed',
+  sqlType: 'BOOLEAN',
+  expression: source => source.malformed ?? 'false',
+};
+
+function mayBeMalformed({ malformed }: Source): boolean {
+  return malformed !== undefined;
 }
 
 interface BadRule {
@@ -100,9 +115,9 @@ interface BadRule {
 }
 
 /** Reasons for which a row that could be read is bad all the same; the first that holds counts. */
-function badRules({ user, item, time, timeKind, action }: Columns): BadRule[] {
+function badRules({ user, item, time, timeKind, action }: Columns, sources: readonly Source[]): BadRule[] {
   return [
-    { when: 'malformed', reason: 'malformed record' },
+    ...(sources.some(mayBeMalformed) ? [{ when: MALFORMED.name, reason: 'malformed record' }] : []),
     { when: `${user.name} IS NULL`, reason: 'user missing' },
     { when: `${item.name} IS NULL`, reason: 'item missing' },
     ...(time
@@ -120,15 +135,17 @@ function anyOf(rules: readonly BadRule[]): string {
   return `(${rules.map(({ when }) => when).join(' OR ')})`;
 }
 
-async function stageFile(engine: Engine, source: Source, columns: Columns): Promise<void> {
-  const values = stagedFields(columns).map(({ sqlType, expression }) => {
+async function stageFile(
+  engine: Engine,
+  source: Source,
+  { fields, readAs }: { fields: readonly StagedField[]; readAs: Columns['readAs'] },
+): Promise<void> {
+  const values = fields.map(({ sqlType, expression }) => {
     const value = expression(source);
     return sqlType === 'VARCHAR' ? `nullif(${value}, '')` : value;
   });
   await engine.run('DROP TABLE IF EXISTS reject_errors; DROP TABLE IF EXISTS reject_scans;');
-  await engine.run(
-    `INSERT INTO ${EVENTS} SELECT ${values.join(', ')}, ${source.malformed} FROM ${source.from(columns.readAs)}`,
-  );
+  await engine.run(`INSERT INTO ${EVENTS} SELECT ${values.join(', ')} FROM ${source.from(readAs)}`);
 }
 
 interface Rejected {
@@ -175,7 +192,7 @@ async function recordBadRows(
   const unreadable = source.format === 'csv' ? '' : ' or unreadable';
   let before = 0;
   await engine.eachRow(
-    `SELECT rowid AS row, ${first} AS rule, * EXCLUDE (malformed) FROM ${EVENTS}
+    `SELECT rowid AS row, ${first} AS rule, COLUMNS(name -> name <> '${MALFORMED.name}') FROM ${EVENTS}
      WHERE rowid >= ${at.firstRow} AND ${anyOf(at.rules)} ORDER BY rowid`,
     ({ row, rule, ...values }) => {
       let line = Number(row) - at.firstRow + 1 + source.headerLines + before;

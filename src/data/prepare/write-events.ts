@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { UserError } from '../../util/errors.js';
 import { SafetensorsFile } from '../../util/safetensors.js';
-import { type Column, type ShardPlan, planShards } from '../store/shard-writer.js';
+import type { Column, ShardPlan } from '../store/shard-writer.js';
 import type { ActionEntry, ShardEntry, StoreIndex } from '../store/store-index.js';
 import type { Columns } from './columns.js';
 import type { CompactRange } from './compact-items.js';
@@ -74,14 +74,14 @@ export async function planEvents(
 export interface SortEventsOptions {
   readonly folder: string;
   readonly plan: EventPlan;
+  readonly shards: readonly ShardPlan[];
   readonly lengths: Int32Array;
   readonly onEvents: (done: number) => void;
 }
 
 /** Sort and write. With a range, items are left as places in it, and counted in the lanes' tallies. */
-export async function sortEvents(lanes: Lanes, options: SortEventsOptions): Promise<ShardPlan[]> {
-  const { folder, plan, lengths, onEvents } = options;
-  const shards = planShards(lengths);
+export async function sortEvents(lanes: Lanes, options: SortEventsOptions): Promise<void> {
+  const { folder, plan, shards, lengths, onEvents } = options;
   const tasks = parts(shards, lanes).map(part => {
     const first = part[0]?.firstUser ?? 0;
     const last = first + part.reduce((n, { users }) => n + users, 0) - 1;
@@ -90,7 +90,6 @@ export async function sortEvents(lanes: Lanes, options: SortEventsOptions): Prom
   });
   let done = 0;
   await lanes.run(tasks, ({ events }) => onEvents((done += events)));
-  return shards;
 }
 
 export interface SealEventsOptions {

@@ -1,11 +1,11 @@
 // The last touch to a written shard: items that were written as places in a range become dense ids, in place, and the
 // checksum is taken.
 
-import { closeSync, fsyncSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFully } from '../../util/atomic-file.js';
 import { sha256 } from '../../util/hash.js';
-import { SafetensorsFile } from '../../util/safetensors.js';
+import { SafetensorsFile, readFully } from '../../util/safetensors.js';
 import type { ShardPlan } from './shard-writer.js';
 import type { ShardEntry } from './store-index.js';
 
@@ -17,25 +17,34 @@ export interface SealTask {
   readonly dense: Int32Array | undefined;
 }
 
+/** Memory for a shard's content, kept for the next one. */
+let memory = new ArrayBuffer(0);
+
 export function sealShard({ folder, shard, dense }: SealTask): ShardEntry {
   const path = join(folder, shard.file);
-  const content = readFileSync(path);
-  if (dense) mapItems(path, content, dense);
-  const { file, firstUser, users, events } = shard;
-  return { file, sha256: sha256(content), firstUser, users, events };
-}
-
-function mapItems(path: string, content: Buffer, dense: Int32Array): void {
-  const file = new SafetensorsFile(path);
-  const { offset, bytes } = file.place('item', 'I32');
-  file.close();
-  const items = new Int32Array(content.buffer, content.byteOffset + offset, bytes / Int32Array.BYTES_PER_ELEMENT);
-  for (let i = 0; i < items.length; i++) items[i] = dense[items[i] ?? -1] ?? -1;
   const fd = openSync(path, 'r+');
   try {
-    writeFully(fd, content.subarray(offset, offset + bytes), offset);
-    fsyncSync(fd);
+    const { size } = fstatSync(fd);
+    if (memory.byteLength < size) memory = new ArrayBuffer(size);
+    const content = new Uint8Array(memory, 0, size);
+    readFully(fd, content, 0, path);
+    if (dense) {
+      const { offset, bytes } = itemPlace(path);
+      const items = new Int32Array(memory, offset, bytes / Int32Array.BYTES_PER_ELEMENT);
+      for (let i = 0; i < items.length; i++) items[i] = dense[items[i] ?? -1] ?? -1;
+      writeFully(fd, content.subarray(offset, offset + bytes), offset);
+      fsyncSync(fd);
+    }
+    const { file, firstUser, users, events } = shard;
+    return { file, sha256: sha256(content), firstUser, users, events };
   } finally {
     closeSync(fd);
   }
+}
+
+function itemPlace(path: string): { offset: number; bytes: number } {
+  const file = new SafetensorsFile(path);
+  const place = file.place('item', 'I32');
+  file.close();
+  return place;
 }
