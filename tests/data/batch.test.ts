@@ -213,11 +213,16 @@ describe('evaluation windows', () => {
       });
       return [...windows.user].map((user, w) => [user, windows.to[w]! - 1]);
     };
-    expect(cases()).toEqual([[0, 2]]); // user 1's first event has no history to predict it from
+    // User 1's first event has no history to predict it from.
+    expect(cases()).toEqual([
+      [0, 2],
+      [1, 1],
+    ]);
     expect(cases(2)).toEqual([
       [0, 2],
       [0, 3],
       [1, 1],
+      [1, 2],
     ]);
   });
 });
