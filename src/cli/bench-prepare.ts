@@ -1,5 +1,5 @@
 // turbogr bench prepare: a synthetic log of KuaiRand's layout through `turbogr prepare`, beside what DuckDB alone needs to
-// sort and write the same columns, and how fast the finished store is read.
+// sort and write the same columns, in turns, and how fast the finished store is read.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createReadStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -11,6 +11,7 @@ import { PRESETS } from '../data/prepare/presets.js';
 import { SequenceStore } from '../data/store/sequence-store.js';
 import { UserError } from '../util/errors.js';
 import { formatCount, formatSeconds, table } from '../util/terminal.js';
+import { median, wholeNumber } from './measuring.js';
 
 const SAMPLE_MS = 50;
 const READ_SECONDS = 2;
@@ -20,6 +21,8 @@ const BATCH_TOKENS = 65_536;
 export interface PrepareBench {
   readonly rows: number;
   readonly memory: string;
+  readonly rounds: number;
+  /** This and the other times: medians of the rounds. */
   readonly seconds: number;
   readonly baseline_seconds: number;
   /** prepare over DuckDB alone. */
@@ -27,7 +30,7 @@ export interface PrepareBench {
   /** The same in processor time, which a busy machine disturbs less. */
   readonly cpu_seconds: number;
   readonly baseline_cpu_seconds: number;
-  /** Of the whole process tree: the sum of each process's own peak. */
+  /** Of the whole process tree, the largest of the rounds: the sum of each process's own peak. */
   readonly peak_rss_mb: number;
   readonly read_tokens_per_s: number;
   readonly stages: Readonly<Record<string, number>>;
@@ -39,12 +42,13 @@ export function benchPrepareCommand() {
     .option('--rows <n>', 'events of the log', Number, 60_000_000)
     .option('--memory <size>', "limit of DuckDB's memory, for both", '1GB')
     .option('--log <file>', "use this log in KuaiRand's layout instead of making one")
+    .option('--rounds <n>', 'turns of each contestant', wholeNumber, 3)
     .option('--json', 'print one JSON object')
-    .action(async ({ rows, memory, log, json }) => {
+    .action(async ({ rows, memory, log, rounds, json }) => {
       const folder = mkdtempSync(join(tmpdir(), 'turbogr-bench-prepare-'));
       try {
         const file = log ?? (await makeLog(join(folder, 'log.csv'), rows));
-        const result = await benchPrepare({ file, folder, memory });
+        const result = await benchPrepare({ file, folder, memory, rounds });
         process.stdout.write(`${json ? JSON.stringify(result) : resultText(result)}\n`);
       } finally {
         rmSync(folder, { recursive: true, force: true });
@@ -57,42 +61,56 @@ async function makeLog(file: string, rows: number): Promise<string> {
   return file;
 }
 
-async function benchPrepare({
-  file,
-  folder,
-  memory,
-}: {
+interface BenchInput {
   file: string;
   folder: string;
   memory: string;
-}): Promise<PrepareBench> {
+  rounds: number;
+}
+
+async function benchPrepare({ file, folder, memory, rounds }: BenchInput): Promise<PrepareBench> {
   const store = join(folder, 'store');
   const { user = '', item = '', time = '', actionBits = [] } = PRESETS['kuairand-27k']?.options ?? {};
-  await readThrough(file);
-  const begin = performance.now();
   const columns = ['--user', user, '--item', item, '--time', time, '--action-bits', ...actionBits];
-  const run = await runCommand(['prepare', file, '--out', store, '--memory', memory, '--json', ...columns]);
-  const seconds = (performance.now() - begin) / 1000;
-  const report: unknown = JSON.parse(readFileSync(join(store, 'report.json'), 'utf8'));
   const action = actionBits.map((bit, b) => `(${bit} <> 0)::INTEGER * ${2 ** b}`).join(' + ');
-  const baseline = await duckdbAlone({
-    folder,
-    memory,
-    query: `SELECT ${user}::INTEGER, ${item}::INTEGER, ${time}::BIGINT, ${action} FROM read_csv(${literal(file)}) ORDER BY ${user}, ${time}`,
-  });
+  const query = `SELECT ${user}::INTEGER, ${item}::INTEGER, ${time}::BIGINT, ${action} FROM read_csv(${literal(file)}) ORDER BY ${user}, ${time}`;
+  const ours: (Timed & { peakRssMb: number })[] = [];
+  const baseline: Timed[] = [];
+  const contestants = [
+    async () => ours.push(await prepared(['prepare', file, '--out', store, '--force', '--memory', memory, ...columns])),
+    async () => baseline.push(await duckdbAlone({ folder, memory, query })),
+  ];
+  await readThrough(file);
+  for (let round = 0; round < rounds; round++) {
+    for (const contestant of contestants) await contestant();
+    contestants.reverse(); // whoever was last begins
+  }
+  const of = (times: readonly Timed[], key: keyof Timed): number => median(times.map(time => time[key]));
   const opened = SequenceStore.open(store);
   return {
     rows: opened.events,
     memory,
-    seconds,
-    baseline_seconds: baseline.seconds,
-    ratio: seconds / baseline.seconds,
-    cpu_seconds: run.cpuSeconds,
-    baseline_cpu_seconds: baseline.cpuSeconds,
-    peak_rss_mb: run.peakRssMb,
+    rounds,
+    seconds: of(ours, 'seconds'),
+    baseline_seconds: of(baseline, 'seconds'),
+    ratio: of(ours, 'seconds') / of(baseline, 'seconds'),
+    cpu_seconds: of(ours, 'cpuSeconds'),
+    baseline_cpu_seconds: of(baseline, 'cpuSeconds'),
+    peak_rss_mb: Math.max(...ours.map(({ peakRssMb }) => peakRssMb)),
     read_tokens_per_s: readingSpeed(opened),
-    stages: stagesOf(report),
+    stages: stagesOf(JSON.parse(readFileSync(join(store, 'report.json'), 'utf8'))),
   };
+}
+
+interface Timed {
+  seconds: number;
+  cpuSeconds: number;
+}
+
+async function prepared(args: readonly string[]): Promise<Timed & { peakRssMb: number }> {
+  const begin = performance.now();
+  const figures = await runCommand([...args, '--json']);
+  return { seconds: (performance.now() - begin) / 1000, ...figures };
 }
 
 /** Both contestants find the log in the page cache, as far as it fits. */
@@ -113,7 +131,7 @@ async function duckdbAlone({
   folder: string;
   memory: string;
   query: string;
-}): Promise<{ seconds: number; cpuSeconds: number }> {
+}): Promise<Timed> {
   const begin = performance.now();
   const cpu = process.cpuUsage();
   const engine = await Engine.open({ scratch: folder, memoryBytes: parseBytes(memory) });
