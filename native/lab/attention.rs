@@ -3,7 +3,9 @@
 //!
 //! Useful FLOPs only: causal pairs, nothing padded, scores recomputed in backward not counted.
 
-use turbogr_kernels::attention::{Bias, Inputs, TimeBias, fuxi_attention, hstu_attention, softmax_attention};
+use turbogr_kernels::attention::{
+    Backward, Bias, Forward, Inputs, TimeBias, fuxi_attention, hstu_attention, softmax_attention,
+};
 use turbogr_kernels::measure::{fma_peak, fma_peak_flops};
 use turbogr_kernels::rng::{Dropout, Key, uniform, word};
 use turbogr_kernels::{Ctx, Grad, Mat, MatMut};
@@ -200,38 +202,25 @@ fn time(
     };
     let forward = share(cx, flops, rounds, || {
         match op {
-            "hstu" => hstu_attention::forward(cx, &hstu_attention::Forward { x, o }),
-            "fuxi" => fuxi_attention::forward(cx, &fuxi_attention::Forward { x, o }),
+            "hstu" => hstu_attention::forward(cx, &Forward { x, o }),
+            "fuxi" => fuxi_attention::forward(cx, &Forward { x, o }),
             _ => softmax_attention::forward(cx, &softmax_attention::Forward { x: softmax, o, lse }),
         }
         .expect("valid input")
     });
+    let relative = Backward {
+        x,
+        d_o,
+        dq,
+        dk,
+        dv,
+        dpos_w,
+        dts_w,
+    };
     let backward = share(cx, 2.0 * flops, rounds, || {
         match op {
-            "hstu" => hstu_attention::backward(
-                cx,
-                &hstu_attention::Backward {
-                    x,
-                    d_o,
-                    dq,
-                    dk,
-                    dv,
-                    dpos_w,
-                    dts_w,
-                },
-            ),
-            "fuxi" => fuxi_attention::backward(
-                cx,
-                &fuxi_attention::Backward {
-                    x,
-                    d_o,
-                    dq,
-                    dk,
-                    dv,
-                    dpos_w,
-                    dts_w,
-                },
-            ),
+            "hstu" => hstu_attention::backward(cx, &relative),
+            "fuxi" => fuxi_attention::backward(cx, &relative),
             _ => {
                 let (o, lse) = (o.as_ref(), lse.as_ref());
                 softmax_attention::backward(

@@ -2,7 +2,9 @@
 
 use crate::args::Args;
 use crate::refusal::{Outcome, refusal};
-use turbogr_kernels::attention::{Bias, Inputs, TimeBias, fuxi_attention, hstu_attention, softmax_attention};
+use turbogr_kernels::attention::{
+    Backward, Bias, Forward, Inputs, TimeBias, fuxi_attention, hstu_attention, softmax_attention,
+};
 
 fn inputs(args: &mut Args) -> Outcome<Inputs<'static>> {
     Ok(Inputs {
@@ -48,45 +50,42 @@ fn bias(args: &mut Args) -> Outcome<Option<Bias<'static>>> {
     }
 }
 
-pub fn hstu_forward(args: &mut Args) -> Outcome {
-    let work = hstu_attention::Forward {
+fn forward(args: &mut Args) -> Outcome<Forward<'static>> {
+    Ok(Forward {
         x: inputs(args)?,
         o: args.mat_mut("o")?,
-    };
+    })
+}
+
+fn backward(args: &mut Args) -> Outcome<Backward<'static>> {
+    Ok(Backward {
+        x: inputs(args)?,
+        d_o: args.mat("dO")?,
+        dq: args.grad("dq")?,
+        dk: args.grad("dk")?,
+        dv: args.grad("dv")?,
+        dpos_w: args.grad_opt("dposW")?,
+        dts_w: args.grad_opt("dtsW")?,
+    })
+}
+
+pub fn hstu_forward(args: &mut Args) -> Outcome {
+    let work = forward(args)?;
     args.work(move |site| Ok(hstu_attention::forward(site.cx, &work)?))
 }
 
 pub fn hstu_backward(args: &mut Args) -> Outcome {
-    let work = hstu_attention::Backward {
-        x: inputs(args)?,
-        d_o: args.mat("dO")?,
-        dq: args.grad("dq")?,
-        dk: args.grad("dk")?,
-        dv: args.grad("dv")?,
-        dpos_w: args.grad_opt("dposW")?,
-        dts_w: args.grad_opt("dtsW")?,
-    };
+    let work = backward(args)?;
     args.work(move |site| Ok(hstu_attention::backward(site.cx, &work)?))
 }
 
 pub fn fuxi_forward(args: &mut Args) -> Outcome {
-    let work = fuxi_attention::Forward {
-        x: inputs(args)?,
-        o: args.mat_mut("o")?,
-    };
+    let work = forward(args)?;
     args.work(move |site| Ok(fuxi_attention::forward(site.cx, &work)?))
 }
 
 pub fn fuxi_backward(args: &mut Args) -> Outcome {
-    let work = fuxi_attention::Backward {
-        x: inputs(args)?,
-        d_o: args.mat("dO")?,
-        dq: args.grad("dq")?,
-        dk: args.grad("dk")?,
-        dv: args.grad("dv")?,
-        dpos_w: args.grad_opt("dposW")?,
-        dts_w: args.grad_opt("dtsW")?,
-    };
+    let work = backward(args)?;
     args.work(move |site| Ok(fuxi_attention::backward(site.cx, &work)?))
 }
 

@@ -20,7 +20,7 @@ mod table_grads;
 mod tile;
 mod weigh;
 
-use crate::mat::Mat;
+use crate::mat::{Grad, Mat, MatMut};
 
 /// What HSTU and FuXi attention read. Views may be column ranges of one wide `[U|V|Q|K]` matrix.
 #[derive(Clone, Copy)]
@@ -48,6 +48,23 @@ pub struct TimeBias<'a> {
     pub ts_w: &'a [f32],        // [129]
     pub times: &'a [i64],       // [T], when each event happened
     pub query_times: &'a [i64], // [T], when the next one happens: the moment the query is about
+}
+
+/// Forward of HSTU and FuXi attention.
+pub struct Forward<'a> {
+    pub x: Inputs<'a>,
+    pub o: MatMut, // [T, h*v], for FuXi [T, h*3*v]; overwritten
+}
+
+/// Backward of the same call.
+pub struct Backward<'a> {
+    pub x: Inputs<'a>,
+    pub d_o: Mat, // as `o`
+    pub dq: Grad,
+    pub dk: Grad,
+    pub dv: Grad,
+    pub dpos_w: Option<Grad>, // [1, 2n-1]
+    pub dts_w: Option<Grad>,  // [1, 129]
 }
 
 #[cfg(test)]

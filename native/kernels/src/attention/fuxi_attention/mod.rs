@@ -8,26 +8,11 @@ use super::bias::Tables;
 use super::plan::Heads;
 use super::table_grads::TableGrads;
 use super::weigh::Silu;
-use super::{Inputs, backward, check, forward};
-use crate::{Ctx, Grad, Mat, MatMut, Outcome};
+use super::{Backward, Forward, backward, check, forward};
+use crate::{Ctx, MatMut, Outcome};
 use channels::{CHANNELS, Channels};
 
 pub const OP: &str = "fuxi_attention";
-
-pub struct Forward<'a> {
-    pub x: Inputs<'a>,
-    pub o: MatMut, // [T, h*3*v], overwritten
-}
-
-pub struct Backward<'a> {
-    pub x: Inputs<'a>,
-    pub d_o: Mat, // [T, h*3*v]
-    pub dq: Grad,
-    pub dk: Grad,
-    pub dv: Grad,
-    pub dpos_w: Option<Grad>, // [1, 2n-1]
-    pub dts_w: Option<Grad>,  // [1, 129]
-}
 
 pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
     let Forward { x, o } = args;

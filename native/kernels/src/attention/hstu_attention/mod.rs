@@ -4,25 +4,10 @@ use super::bias::Tables;
 use super::plan::Heads;
 use super::table_grads::TableGrads;
 use super::weigh::Silu;
-use super::{Inputs, backward, check, forward};
-use crate::{Ctx, Grad, Mat, MatMut, Outcome};
+use super::{Backward, Forward, backward, check, forward};
+use crate::{Ctx, Outcome};
 
 pub const OP: &str = "hstu_attention";
-
-pub struct Forward<'a> {
-    pub x: Inputs<'a>,
-    pub o: MatMut, // [T, h*v], overwritten
-}
-
-pub struct Backward<'a> {
-    pub x: Inputs<'a>,
-    pub d_o: Mat, // [T, h*v]
-    pub dq: Grad,
-    pub dk: Grad,
-    pub dv: Grad,
-    pub dpos_w: Option<Grad>, // [1, 2n-1]
-    pub dts_w: Option<Grad>,  // [1, 129]
-}
 
 pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
     let Forward { x, o } = args;

@@ -244,7 +244,7 @@ fn bad_input_is_refused_by_name() {
     let mut o = vec![0.0; data.tokens() * 16];
     let o = MatMut::new(&mut o, data.tokens(), 16);
     let refuse = |x: Inputs, kind: FaultKind, input: &str, got: &str| {
-        let fault = hstu_attention::forward(&cx, &hstu_attention::Forward { x, o }).unwrap_err();
+        let fault = hstu_attention::forward(&cx, &Forward { x, o }).unwrap_err();
         assert_eq!(
             (fault.kind, fault.op, fault.input),
             (kind, "hstu_attention", input),

@@ -60,31 +60,26 @@ impl Op {
                 MatMut::new(&mut lse, tokens, data.case.heads),
             );
             match self {
-                Op::Hstu => {
-                    hstu_attention::forward(cx, &hstu_attention::Forward { x, o }).unwrap();
-                    let args = hstu_attention::Backward {
-                        x,
-                        d_o,
-                        dq,
-                        dk,
-                        dv,
-                        dpos_w,
-                        dts_w,
-                    };
-                    hstu_attention::backward(cx, &args).unwrap();
-                }
-                Op::Fuxi => {
-                    fuxi_attention::forward(cx, &fuxi_attention::Forward { x, o }).unwrap();
-                    let args = fuxi_attention::Backward {
-                        x,
-                        d_o,
-                        dq,
-                        dk,
-                        dv,
-                        dpos_w,
-                        dts_w,
-                    };
-                    fuxi_attention::backward(cx, &args).unwrap();
+                Op::Hstu | Op::Fuxi => {
+                    let (there, back) = (
+                        Forward { x, o },
+                        Backward {
+                            x,
+                            d_o,
+                            dq,
+                            dk,
+                            dv,
+                            dpos_w,
+                            dts_w,
+                        },
+                    );
+                    if let Op::Hstu = self {
+                        hstu_attention::forward(cx, &there).unwrap();
+                        hstu_attention::backward(cx, &back).unwrap();
+                    } else {
+                        fuxi_attention::forward(cx, &there).unwrap();
+                        fuxi_attention::backward(cx, &back).unwrap();
+                    }
                 }
                 Op::Softmax(dropout) => {
                     let x = data.softmax_inputs(dropout);
