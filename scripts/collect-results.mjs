@@ -5,6 +5,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { resolveConfig } from '../dist/index.js';
 
 const docs = fileURLToPath(new URL('../docs', import.meta.url));
 const [data, ...runs] = process.argv.slice(2);
@@ -17,22 +18,32 @@ const METRICS = ['hr@10', 'ndcg@10', 'hr@50', 'hr@200', 'ndcg@200', 'mrr'];
 const jsonPath = join(docs, 'results.json');
 const read = path => JSON.parse(readFileSync(path, 'utf8'));
 
-/** The flags of a run that starts from another's weights and learns from the validation events too. */
-function refitFlags({ trainOn, epochs, optimizer }) {
-  const keys = [`trainOn=${trainOn}`, `epochs=${epochs}`, `optimizer.schedule.kind=${optimizer.schedule.kind}`];
-  return `${keys.map(key => ` --set ${key}`).join('')} --initial-weights <exported weights>`;
+/** `a.b=value` of every key in which a config differs from that of its recipe. */
+function changes(config, recipe, path = '') {
+  return Object.keys(config).flatMap(key => {
+    const [mine, its, name] = [config[key], recipe?.[key], `${path}${key}`];
+    if (mine !== null && typeof mine === 'object' && !Array.isArray(mine)) return changes(mine, its, `${name}.`);
+    return JSON.stringify(mine) === JSON.stringify(its) ? [] : [`${name}=${mine}`];
+  });
 }
 
 function rowOf(run) {
   const { config, initialWeights } = read(join(run, 'run.json'));
   const report = read(join(run, 'report.json'));
+  const { seed: _named, ...decisive } = config;
+  const changed = changes(decisive, resolveConfig({ recipe: config.recipe }));
   const { test } = report;
   const metrics = of => Object.fromEntries(METRICS.filter(m => of[m]).map(m => [m, of[m]]));
   return {
     data,
     recipe: config.recipe,
-    ...(initialWeights && { refit: report.epoch }),
-    command: `turbogr train <store> --recipe ${config.recipe} --seed ${report.seed}${initialWeights ? refitFlags(config) : ''}`,
+    changes: changed,
+    ...(initialWeights && { initialWeights: initialWeights.sha256 }),
+    command: [
+      `turbogr train <store> --recipe ${config.recipe} --seed ${report.seed}`,
+      ...changed.map(change => `--set ${change}`),
+      ...(initialWeights ? ['--initial-weights <weights exported from the run of the recipe alone>'] : []),
+    ].join(' '),
     fingerprint: test.fingerprint,
     exclude: test.exclude,
     items: test.items,
@@ -49,18 +60,20 @@ function rowOf(run) {
 }
 
 const known = existsSync(jsonPath) ? read(jsonPath).rows : [];
-const rows = new Map([...known, ...runs.map(rowOf)].map(row => [`${row.command} ${row.fingerprint}`, row]));
-writeFileSync(jsonPath, `${JSON.stringify({ rows: [...rows.values()] }, null, 1)}\n`);
+const byCommand = new Map([...known, ...runs.map(rowOf)].map(row => [`${row.command} ${row.fingerprint}`, row]));
+const place = row => `${row.data} ${row.command}`;
+const rows = [...byCommand.values()].sort((a, b) => (place(a) < place(b) ? -1 : 1));
+writeFileSync(jsonPath, `${JSON.stringify({ rows }, null, 1)}\n`);
 
 const figure = (metrics, name) => (metrics[name] ? metrics[name].value.toFixed(4).replace(/^0/, '') : '');
 const lines = [
   `| data | recipe | ${METRICS.join(' | ')} | Markov hr@10 | epoch | seed | wall clock | digest |`,
   `|${'---|'.repeat(METRICS.length + 7)}`,
-  ...[...rows.values()].map(row =>
+  ...rows.map(row =>
     [
       '',
       row.data,
-      `\`${row.recipe}\`${row.refit ? `, then ${row.refit} epochs with validation` : ''}`,
+      `\`${row.recipe}\`${row.initialWeights ? `, then \`${row.changes.join(' ')}\`` : ''}`,
       ...METRICS.map(name => figure(row.model, name)),
       figure(row.markov, 'hr@10'),
       `${row.chosenEpoch} of ${row.epochs}`,
