@@ -75,7 +75,7 @@ function cellConfig({ visits, seed, threads }: ScalingOptions, { width, share }:
     batch: { tokens: 2048 },
     trainUsers: share,
     epochs: Math.ceil(visits / share),
-    evaluation: { metric: 'loglik', every: Math.max(1, Math.round(VALIDATE_EVERY / share)), patience: 5 },
+    evaluation: { metric: 'loglik', every: Math.max(1, Math.round(VALIDATE_EVERY / share)), patience: 10 },
     checkpoint: { keep: 1 },
     seed,
     ...(threads && { threads }),
