@@ -1,5 +1,6 @@
 // A training step in steady state: no memory from the system, no heap allocation on stream and worker threads, no handle
 // left behind, no growth over thousands of steps; and the same bits for any number of threads.
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Device } from '../../src/native/device.js';
 import { Tape } from '../../src/ops/tape.js';
@@ -7,19 +8,44 @@ import { TinyModel, tinyBatch } from '../support/tiny-model.js';
 
 const LENGTHS = [17, 0, 1, 40, 6, 23];
 
+type Figure = 'systemAllocations' | 'workerAllocations' | 'tensors' | 'reservedBytes';
+
+const MOST_ROUNDS = 10;
+
+/**
+ * Runs the steps until a round leaves the figures as they were: what they were before and after the last round. JavaScript
+ * and the streams take blocks from one arena side by side, so the most that is ever needed at once may be met late; steps
+ * that allocate each time never settle.
+ */
+async function settle(device: Device, figures: readonly Figure[], steps: () => Promise<void>): Promise<number[][]> {
+  const look = (): number[] => {
+    const stats = device.stats();
+    return figures.map(figure => stats[figure]);
+  };
+  let [before, after]: number[][] = [[], look()];
+  for (let round = 0; round < MOST_ROUNDS && !isDeepStrictEqual(before, after); round++) {
+    before = after;
+    await steps();
+    await device.sync();
+    after = look();
+  }
+  return [before!, after!];
+}
+
 describe('a steady-state training step', () => {
   it('allocates nothing: not from the system, not on the heap of a worker', async () => {
     using device = Device.open({ threads: 2 });
     const model = new TinyModel(device, 1);
     const batch = tinyBatch(LENGTHS, 1);
-    for (let step = 1; step <= 20; step++) await model.step(step, batch);
+    let step = 0;
+    const run = async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i++) await model.step(++step, batch);
+    };
+    await run(20);
     await device.sync();
-    const before = device.stats();
-    for (let step = 21; step <= 60; step++) await model.step(step, batch);
-    const after = device.stats();
-    expect(after.systemAllocations).toBe(before.systemAllocations);
-    expect(after.workerAllocations).toBe(before.workerAllocations);
-    expect(after.tensors).toBe(before.tensors);
+    const figures = ['systemAllocations', 'workerAllocations', 'tensors'] as const;
+    const [before, after] = await settle(device, figures, () => run(40));
+    expect(after).toEqual(before);
   });
 
   it('leaves no handle behind, also when its tape is thrown away before backward', async () => {
@@ -46,12 +72,11 @@ describe('a steady-state training step', () => {
       for (let step = from; step <= to; step++) await model.step(step, batches[step % 8]!);
     };
     await run(1, 300);
-    const before = { ...device.stats(), rss: process.memoryUsage().rss };
+    const { rss } = process.memoryUsage();
     await run(301, 2300);
-    const after = { ...device.stats(), rss: process.memoryUsage().rss };
-    expect(after.tensors).toBe(before.tensors);
-    expect(after.reservedBytes).toBe(before.reservedBytes);
-    expect((after.rss - before.rss) / 2 ** 20).toBeLessThan(40);
+    expect((process.memoryUsage().rss - rss) / 2 ** 20).toBeLessThan(40);
+    const [before, after] = await settle(device, ['tensors', 'reservedBytes'], () => run(2301, 2500));
+    expect(after).toEqual(before);
   });
 });
 
