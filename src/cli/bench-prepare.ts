@@ -33,6 +33,7 @@ export interface PrepareBench {
   /** Of the whole process tree, the largest of the rounds: the sum of each process's own peak. */
   readonly peak_rss_mb: number;
   readonly read_tokens_per_s: number;
+  /** Seconds of each stage of our last turn. */
   readonly stages: Readonly<Record<string, number>>;
 }
 

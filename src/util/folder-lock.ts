@@ -74,11 +74,15 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
-/** Field 22 of /proc's stat, counted from behind the name, which may hold blanks. */
+/**
+ * Fields 3 and 22 of /proc's stat, counted from behind the name, which may hold blanks. A process that ended and whose
+ * parent has not asked is listed still; it has no start.
+ */
 function startOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return fields[0] === 'Z' ? '' : (fields[19] ?? '');
   } catch {
     return '';
   }

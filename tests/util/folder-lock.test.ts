@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,6 +41,22 @@ test.each([
   takeUp();
   using _held = lockFolder(folder);
   expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ pid: process.pid });
+});
+
+test.skipIf(!existsSync('/proc'))('a lock of a killed process that nobody reaped is taken over', async () => {
+  // The shell becomes a program that does not ask for its child, which has ended: a zombie.
+  const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 30'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [said]: unknown[] = await once(parent.stdout, 'data');
+  const pid = Number(String(said));
+  const stat = () => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+  await expect.poll(() => stat()[0], { timeout: 10_000 }).toBe('Z');
+  leave({ pid, started: stat()[19] });
+  takeUp();
+  {
+    using _held = lockFolder(folder);
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ pid: process.pid });
+  }
+  parent.kill();
 });
 
 test('a process of another machine is taken to run', () => {
