@@ -107,15 +107,15 @@ export class SafetensorsWriter {
     this.written.set(name, done + values.byteLength);
   }
 
-  /** Check that every tensor is full, flush to the disk, close. */
-  close(): void {
+  /** Check that every tensor is full, flush to the disk unless that is left to another, close. */
+  close({ flush = true } = {}): void {
     try {
       for (const [name, place] of this.placed) {
         const done = this.written.get(name) ?? 0;
         const whole = place.end - place.begin;
         if (done !== whole) throw new Error(`${this.path}: '${name}' got ${done} of ${whole} bytes`);
       }
-      fsyncSync(this.fd);
+      if (flush) fsyncSync(this.fd);
     } finally {
       closeSync(this.fd);
     }

@@ -17,7 +17,7 @@ import { finishStore } from './finish-store.js';
 import { Lanes } from './lanes.js';
 import type { PrepareOptions, PrepareReport, Progress, Stage } from './options.js';
 import { type Source, openSource } from './source.js';
-import { EVENTS, stage } from './stage.js';
+import { EVENTS, ofEvent, stage } from './stage.js';
 import { summarize } from './summary.js';
 import { parseTime } from './times.js';
 import { planEvents, sealEvents, sortEvents } from './write-events.js';
@@ -210,7 +210,7 @@ async function eventTotals(
   engine: Engine,
   { timeKind }: Columns,
 ): Promise<{ total: number; lastRow: number; first: number | null; last: number | null }> {
-  const span = timeKind === 'order' ? '' : ', min(time) AS first, max(time) AS last';
+  const span = timeKind === 'order' ? '' : `, min(${ofEvent('time')}) AS first, max(${ofEvent('time')}) AS last`;
   const row = await engine.row(`SELECT count(*) AS n, max(rowid) AS last_row${span} FROM ${EVENTS}`);
   return {
     total: count(row, 'n'),

@@ -5,7 +5,7 @@ import { VocabularyWriter } from '../store/vocabulary-writer.js';
 import type { Field } from './columns.js';
 import { type Dictionary, LISTED_ITEMS } from './dictionary.js';
 import { type Engine, count, int32Column } from './engine.js';
-import { EVENTS } from './stage.js';
+import { EVENTS, ofEvent } from './stage.js';
 
 export interface CompactRange {
   readonly first: number;
@@ -24,7 +24,8 @@ const LISTED = -1;
 /** The range of the items, those in LISTED_ITEMS with them, when they are integers and it is compact. */
 export async function compactRange(engine: Engine, item: Field, listed: boolean): Promise<CompactRange | undefined> {
   if (item.sqlType !== 'BIGINT') return undefined;
-  const values = `SELECT min(${item.name}) AS low, max(${item.name}) AS high FROM ${EVENTS}`;
+  const value = ofEvent(item.name);
+  const values = `SELECT min(${value}) AS low, max(${value}) AS high FROM ${EVENTS}`;
   const listedValues = listed ? ` UNION ALL SELECT min(value), max(value) FROM ${LISTED_ITEMS}` : '';
   const row = await engine.row(`SELECT min(low) AS low, max(high) AS high FROM (${values}${listedValues})`);
   const first = count(row, 'low');

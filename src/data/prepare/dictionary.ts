@@ -8,7 +8,7 @@ import type { VocabularyEntry } from '../store/store-index.js';
 import { VocabularyWriter } from '../store/vocabulary-writer.js';
 import type { Field } from './columns.js';
 import { type Engine, count, int32Column, int64Column } from './engine.js';
-import { EVENTS } from './stage.js';
+import { EVENTS, ofEvent } from './stage.js';
 
 /** Tables of the staged database: value, n, id. There is none for compact items. */
 export const USERS = 'users';
@@ -37,7 +37,7 @@ export async function userDictionary(
 ): Promise<Dictionary & { lengths: Int32Array }> {
   await engine.run(
     `CREATE TABLE ${USERS} AS SELECT value, n, (row_number() OVER (ORDER BY ${USER_ORDER}) - 1)::INTEGER AS id
-     FROM (SELECT ${user.name} AS value, count(*) AS n FROM ${EVENTS} GROUP BY value)`,
+     FROM (SELECT ${ofEvent(user.name)} AS value, count(*) AS n FROM ${EVENTS} GROUP BY value)`,
   );
   const writer = await openWriter(engine, { folder, field: user, from: USERS, of: 'user' });
   const lengths = new Int32Array(new SharedArrayBuffer(writer.size * Int32Array.BYTES_PER_ELEMENT));
@@ -61,7 +61,7 @@ export async function itemDictionary(
   engine: Engine,
   { folder, item, listed }: ItemDictionaryOptions,
 ): Promise<Dictionary> {
-  const occurring = `SELECT ${item.name} AS value, count(*) AS n FROM ${EVENTS} GROUP BY value`;
+  const occurring = `SELECT ${ofEvent(item.name)} AS value, count(*) AS n FROM ${EVENTS} GROUP BY value`;
   const all = listed
     ? `SELECT value, max(n) AS n FROM (${occurring} UNION ALL SELECT value, 0 FROM ${LISTED_ITEMS}) GROUP BY value`
     : occurring;

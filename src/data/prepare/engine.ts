@@ -3,7 +3,7 @@
 
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { type DuckDBConnection, type DuckDBDataChunk, DuckDBInstance, type DuckDBValue } from '@duckdb/node-api';
+import type { DuckDBConnection, DuckDBDataChunk, DuckDBInstance, DuckDBValue } from '@duckdb/node-api';
 import { UserError } from '../../util/errors.js';
 
 export interface EngineOptions {
@@ -29,7 +29,9 @@ export class Engine {
     threads = availableParallelism(),
     reader,
   }: EngineOptions): Promise<Engine> {
-    const instance = await DuckDBInstance.create(join(scratch, 'stage.duckdb'), {
+    // Loaded here and not above: most of what imports this file never opens an engine.
+    const duckdb = await import('@duckdb/node-api');
+    const instance = await duckdb.DuckDBInstance.create(join(scratch, 'stage.duckdb'), {
       threads: String(threads),
       memory_limit: `${Math.floor(memoryBytes)}B`,
       temp_directory: join(scratch, reader === undefined ? 'spill' : `spill-${reader}`),
@@ -74,14 +76,19 @@ export class Engine {
     return row;
   }
 
-  /** A large result, 2,048 rows at a time, in order. DuckDB is at work on the next chunk while `take` has this one. */
-  async stream(sql: string, take: (chunk: DuckDBDataChunk, names: string[]) => void): Promise<void> {
+  /**
+   * A large result, 2,048 rows at a time, in order. DuckDB is at work on the next chunk while `take` has this one. Ends early
+   * when `take` returns false; the next query drops the rest.
+   */
+  async stream(sql: string, take: (chunk: DuckDBDataChunk, names: string[]) => boolean | void): Promise<void> {
     const result = await this.connection.stream(sql);
     const names = result.columnNames();
     let next = result.fetchChunk();
     for (let chunk = await next; chunk && chunk.rowCount > 0; chunk = await next) {
       next = result.fetchChunk();
-      take(chunk, names);
+      if (take(chunk, names) !== false) continue;
+      await next;
+      return;
     }
   }
 

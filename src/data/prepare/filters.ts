@@ -6,8 +6,11 @@ import { UserError } from '../../util/errors.js';
 import type { Columns } from './columns.js';
 import { type Engine, count, literal } from './engine.js';
 import type { PrepareOptions, PrepareReport } from './options.js';
-import { EVENTS } from './stage.js';
+import { EVENTS, ofEvent } from './stage.js';
 import { parseTime } from './times.js';
+
+const TIME = ofEvent('time');
+const ACTION = ofEvent('action');
 
 export interface FilterPlan {
   /** What stays, in words, and which rows go, in SQL. */
@@ -22,7 +25,10 @@ export function planFilters(columns: Columns, options: PrepareOptions): FilterPl
   if (minRating !== undefined) {
     const x = columns.extras.findIndex(field => field.name === 'rating');
     if (x < 0) throw new UserError('no-rating', '--min-rating needs a rating column', 'Name it with --rating.');
-    steps.push({ name: `rating >= ${minRating}`, remove: `x${x} IS NULL OR x${x} < ${minRating}` });
+    steps.push({
+      name: `rating >= ${minRating}`,
+      remove: `${ofEvent(`x${x}`)} IS NULL OR ${ofEvent(`x${x}`)} < ${minRating}`,
+    });
   }
   if (actions)
     steps.push({ name: `action in ${actions.join(', ')}`, remove: `NOT (${actionCondition(columns, actions)})` });
@@ -30,15 +36,17 @@ export function planFilters(columns: Columns, options: PrepareOptions): FilterPl
     if (columns.timeKind !== 'order') return parseTime(text, columns.timeKind);
     throw new UserError('no-times', '--from and --to need times, and the log has only an order', 'Leave them out.');
   };
-  if (from !== undefined) steps.push({ name: `time >= ${from}`, remove: `time < ${time(from)}` });
-  if (to !== undefined) steps.push({ name: `time < ${to}`, remove: `time >= ${time(to)}` });
+  if (from !== undefined) steps.push({ name: `time >= ${from}`, remove: `${TIME} < ${time(from)}` });
+  if (to !== undefined) steps.push({ name: `time < ${to}`, remove: `${TIME} >= ${time(to)}` });
   if (dropRepeats) {
-    const order = columns.time ? 'time, rowid' : 'rowid';
+    const user = ofEvent(columns.user.name);
+    const item = ofEvent(columns.item.name);
+    const order = columns.time ? `${TIME}, rowid` : 'rowid';
     steps.push({
       name: 'consecutive repeats',
       remove: `rowid IN (SELECT row FROM (
-        SELECT rowid AS row, item_key, lag(item_key) OVER (PARTITION BY user_key ORDER BY ${order}) AS previous FROM ${EVENTS}
-      ) WHERE item_key = previous)`,
+        SELECT rowid AS row, ${item} AS item, lag(item) OVER (PARTITION BY ${user} ORDER BY ${order}) AS previous FROM ${EVENTS}
+      ) WHERE item = previous)`,
     });
   }
   return { steps, atLeast: { user: Math.max(minUser, kCore), item: Math.max(minItem, kCore) } };
@@ -69,7 +77,7 @@ export async function applyFilters(engine: Engine, { steps, atLeast }: FilterPla
     const below = (of: 'user' | 'item'): Promise<number> =>
       remove(
         name,
-        `${of}_key IN (SELECT ${of}_key FROM ${EVENTS} GROUP BY ${of}_key HAVING count(*) < ${atLeast[of]})`,
+        `${ofEvent(`${of}_key`)} IN (SELECT ${ofEvent(`${of}_key`)} AS value FROM ${EVENTS} GROUP BY value HAVING count(*) < ${atLeast[of]})`,
       );
     for (let removed = 1; removed > 0; ) removed = (await below('item')) + (await below('user'));
   }
@@ -82,7 +90,7 @@ async function eventCount(engine: Engine): Promise<number> {
 
 function actionCondition({ action }: Columns, wanted: readonly string[]): string {
   if (!action) throw new UserError('no-action', '--actions needs an action column', 'Name it with --action.');
-  if (action.kind === 'label') return `action IN (${wanted.map(literal).join(', ')})`;
+  if (action.kind === 'label') return `${ACTION} IN (${wanted.map(literal).join(', ')})`;
   const codes = wanted.map(text => {
     const code = action.kind === 'bits' ? action.bits.indexOf(text) : Number(text);
     if (Number.isInteger(code) && (action.kind === 'code' || code >= 0)) return code;
@@ -92,6 +100,6 @@ function actionCondition({ action }: Columns, wanted: readonly string[]): string
       action.kind === 'bits' ? `Use ${action.bits.join(', ')}.` : 'Use the integers of the action column.',
     );
   });
-  if (action.kind === 'code') return `action IN (${codes.join(', ')})`;
-  return `(action & ${codes.reduce((mask, bit) => mask | (1 << bit), 0)}) <> 0`;
+  if (action.kind === 'code') return `${ACTION} IN (${codes.join(', ')})`;
+  return `(${ACTION} & ${codes.reduce((mask, bit) => mask | (1 << bit), 0)}) <> 0`;
 }

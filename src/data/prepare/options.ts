@@ -36,7 +36,7 @@ export const PREPARE_OPTIONS = z.strictObject({
   timeUnit: TIME_KIND.optional(),
   action: NAME.optional(),
   /** Flag columns (0 or 1) that together make the action: bit b is column b. */
-  actionBits: z.array(NAME).optional(),
+  actionBits: z.array(NAME).max(31).optional(),
   rating: NAME.optional(),
   extra: z.array(NAME).default([]),
   idType: z.enum(['auto', 'integer', 'text']).default('auto'),

@@ -1,14 +1,32 @@
-// One lane's part of the sort: DuckDB sorts the events of consecutive users by (user, time, input order), out of core where
-// it must; this file counts the items and hands the columns to the shard writer, which cuts the users.
+// One lane's part of the sort: the events of consecutive users by (user, time, input order), handed to the shard writer,
+// which cuts the users, and counted by item. Many logs lie in that order already: so they are first taken as they lie, and
+// from the first event that is out of order on DuckDB sorts them, out of core where it must.
 
 import type { DuckDBDataChunk } from '@duckdb/node-api';
 import { type Column, type ColumnArray, type ShardPlan, ShardWriter } from '../store/shard-writer.js';
-import { type Engine, int32Column, int64Column, numericColumn } from './engine.js';
+import { type Engine, type Row, int32Column, int64Column, literal, numericColumn } from './engine.js';
+
+/** The events as SQL. */
+export interface EventQuery {
+  readonly events: string;
+  /** Table of the users: value, and id, which ascends with it. */
+  readonly users: string;
+  /** The user as the events have it: a value of `users`. */
+  readonly user: string;
+  readonly integerUser: boolean;
+  /** Further dictionaries that the columns need. */
+  readonly joins: readonly string[];
+  /** The stored columns, the item first. */
+  readonly columns: readonly string[];
+  /** Orders the events of a user: an integer, never null. Undefined: they are in order as they came. */
+  readonly time: string | undefined;
+  /** Where an event came in the input. */
+  readonly inputOrder: string;
+}
 
 export interface SortTask {
   readonly kind: 'sort';
-  /** Sorted events of the shards' users: the dense user, then the columns, the item first. */
-  readonly query: string;
+  readonly query: EventQuery;
   readonly folder: string;
   readonly columns: readonly Column[];
   readonly shards: readonly ShardPlan[];
@@ -16,25 +34,127 @@ export interface SortTask {
 }
 
 /** Items are counted in `tally` if it has places. */
-export async function sortShards(
-  engine: Engine,
-  { query, folder, columns, shards, lengths }: SortTask,
-  tally: Int32Array,
-): Promise<void> {
-  await engine.run('SET preserve_insertion_order = false');
-  const writer = new ShardWriter({ folder, columns, shards, lengths });
-  await engine.stream(query, chunk => {
-    const values = columns.map(({ dtype }, c) => column(chunk, c + 1, dtype));
-    if (tally.length > 0) countItems(int32Column(chunk, 1), tally);
-    writer.add(int32Column(chunk, 0), values);
-  });
-  writer.finish();
+export async function sortShards(engine: Engine, task: SortTask, tally: Int32Array): Promise<void> {
+  const done = mayLieInOrder(task) ? await writeInOrder(engine, task, tally) : 0;
+  const left = task.shards.slice(done);
+  if (left.length > 0) await sortAndWrite(engine, { ...task, shards: left }, tally);
 }
 
-function column(chunk: DuckDBDataChunk, at: number, dtype: Column['dtype']): ColumnArray {
-  if (dtype === 'I32') return int32Column(chunk, at);
-  if (dtype === 'I64') return int64Column(chunk, at);
-  return dtype === 'F32' ? numericColumn(chunk, at, Float32Array) : numericColumn(chunk, at, Uint8Array);
+/** A join does not keep the order: DuckDB holds small pieces of its result back. */
+function mayLieInOrder({ query }: SortTask): boolean {
+  return query.integerUser && query.joins.length === 0;
+}
+
+/** Write the shards as long as the events lie in order. Returns how many are complete. */
+async function writeInOrder(engine: Engine, task: SortTask, tally: Int32Array): Promise<number> {
+  const { query, columns, shards } = task;
+  const { low, high } = await userRange(engine, task);
+  if (Number(low) < 0) return 0;
+  const values = [...query.columns];
+  const place = (sql: string): number =>
+    values.includes(sql) ? values.indexOf(sql) : values.push(`${sql}::BIGINT`) - 1;
+  const user = place(query.user);
+  const inputOrder = place(query.inputOrder);
+  const time = query.time === undefined ? inputOrder : place(query.time);
+  const inOrder = orderCheck(shards[0]?.firstUser ?? 0);
+  const writer = shardWriter(task, tally);
+  await engine.run('SET preserve_insertion_order = true');
+  await engine.stream(
+    `SELECT ${values.join(', ')} FROM ${query.events}
+     WHERE ${query.user} BETWEEN ${low} AND ${high}`,
+    chunk => {
+      const key = (at: number): Float64Array => comparable(int64Column(chunk, at));
+      const users = inOrder(key(user), key(inputOrder), key(time));
+      return users !== undefined && writer.add(users, storedColumns(chunk, columns, 0));
+    },
+  );
+  return writer.complete;
+}
+
+async function sortAndWrite(engine: Engine, task: SortTask, tally: Int32Array): Promise<void> {
+  const { query, columns, shards } = task;
+  const { low, high } = await userRange(engine, task);
+  const id = `${query.users}.id`;
+  const writer = shardWriter(task, tally);
+  await engine.run('SET preserve_insertion_order = false');
+  await engine.stream(
+    `SELECT ${[id, ...query.columns].join(', ')} FROM ${query.events}
+     JOIN ${query.users} ON ${query.user} = ${query.users}.value ${query.joins.join(' ')}
+     WHERE ${query.user} BETWEEN ${low} AND ${high} ORDER BY ${[id, ...timeOf(query), query.inputOrder].join(', ')}`,
+    chunk => writer.add(int32Column(chunk, 0), storedColumns(chunk, columns, 1)),
+  );
+  const missing = shards[writer.complete];
+  if (missing) throw new Error(`${missing.file} did not get the events of its users, in order`);
+}
+
+function timeOf({ time }: EventQuery): string[] {
+  return time === undefined ? [] : [time];
+}
+
+/** The originals of the task's first and last user, as SQL. */
+async function userRange(engine: Engine, { query, shards }: SortTask): Promise<{ low: string; high: string }> {
+  const first = shards[0]?.firstUser ?? 0;
+  const last = first + shards.reduce((n, { users }) => n + users, 0) - 1;
+  const row = await engine.row(
+    `SELECT min(value) AS low, max(value) AS high FROM ${query.users} WHERE id BETWEEN ${first} AND ${last}`,
+  );
+  const sql = (value: Row[string] | undefined): string => (query.integerUser ? String(value) : literal(String(value)));
+  return { low: sql(row['low']), high: sql(row['high']) };
+}
+
+function shardWriter({ folder, columns, shards, lengths }: SortTask, tally: Int32Array): ShardWriter {
+  return new ShardWriter({
+    folder,
+    columns,
+    shards,
+    lengths,
+    onShard: ([items]) => {
+      if (tally.length > 0 && items instanceof Int32Array) countItems(items, tally);
+    },
+  });
+}
+
+function storedColumns(chunk: DuckDBDataChunk, columns: readonly Column[], from: number): ColumnArray[] {
+  return columns.map(({ dtype }, c) => {
+    if (dtype === 'I32') return int32Column(chunk, from + c);
+    if (dtype === 'I64') return int64Column(chunk, from + c);
+    return dtype === 'F32' ? numericColumn(chunk, from + c, Float32Array) : numericColumn(chunk, from + c, Uint8Array);
+  });
+}
+
+/** Integers from 0 on have the order of the doubles with the same bits; comparing BigInts is slow. */
+function comparable({ buffer, byteOffset, length }: BigInt64Array): Float64Array {
+  return new Float64Array(buffer, byteOffset, length);
+}
+
+type OrderCheck = (user: Float64Array, inputOrder: Float64Array, time: Float64Array) => Int32Array | undefined;
+
+/**
+ * Checks over all calls that the users never descend, nor the times of a user, and that events come in input order, so that
+ * ties keep it. Returns the dense users of the call's events, which count up from `firstUser`, valid until the next call; undefined if it is
+ * not so.
+ */
+function orderCheck(firstUser: number): OrderCheck {
+  const last = { dense: firstUser - 1, user: -1, time: -1, input: -1 };
+  let memory = new Int32Array(0);
+  return (user, inputOrder, time) => {
+    if (memory.length < user.length) memory = new Int32Array(user.length);
+    const users = memory.subarray(0, user.length);
+    let { dense, user: lastUser, time: lastTime, input: lastInput } = last;
+    for (let i = 0; i < users.length; i++) {
+      const u = user[i] ?? -1;
+      const t = time[i] ?? -1;
+      const n = inputOrder[i] ?? -1;
+      if (u < lastUser || (u === lastUser && t < lastTime) || n <= lastInput) return undefined;
+      if (u !== lastUser) dense++;
+      users[i] = dense;
+      lastUser = u;
+      lastTime = t;
+      lastInput = n;
+    }
+    Object.assign(last, { dense, user: lastUser, time: lastTime, input: lastInput });
+    return users;
+  };
 }
 
 function countItems(places: Int32Array, tally: Int32Array): void {

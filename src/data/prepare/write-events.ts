@@ -12,7 +12,8 @@ import type { CompactRange } from './compact-items.js';
 import { ITEMS, USERS } from './dictionary.js';
 import { type Engine, count } from './engine.js';
 import type { Lanes } from './lanes.js';
-import { EVENTS } from './stage.js';
+import type { EventQuery } from './sort-shards.js';
+import { EVENTS, ofEvent } from './stage.js';
 
 const ACTIONS = 'action_labels';
 const MAX_LABELS = 1 << 16;
@@ -31,8 +32,7 @@ interface Output extends Column {
 export interface EventPlan {
   readonly columns: readonly Output[];
   readonly action: ActionEntry | null;
-  /** Sorted events of the users first..last: the dense user, then the columns. */
-  readonly query: (first: number, last: number) => string;
+  readonly query: EventQuery;
 }
 
 export interface WrittenEvents {
@@ -58,16 +58,22 @@ export async function planEvents(
   const action = await actionEntry(engine, columns);
   const outputs = await storedColumns(engine, columns, range);
   const inputOrder = lastRow < 2 ** 31 ? `${EVENTS}.rowid::INTEGER` : `${EVENTS}.rowid`;
-  const joins = [`JOIN ${USERS} ON ${EVENTS}.user_key = ${USERS}.value`];
-  if (!range) joins.push(`JOIN ${ITEMS} ON ${EVENTS}.item_key = ${ITEMS}.value`);
-  if (columns.action?.kind === 'label') joins.push(`JOIN ${ACTIONS} ON ${EVENTS}.action = ${ACTIONS}.label`);
-  const order = [`${USERS}.id`, ...(columns.time ? ['time'] : []), inputOrder];
+  const joins: string[] = [];
+  if (!range) joins.push(`JOIN ${ITEMS} ON ${ofEvent(columns.item.name)} = ${ITEMS}.value`);
+  if (columns.action?.kind === 'label') joins.push(`JOIN ${ACTIONS} ON ${ofEvent('action')} = ${ACTIONS}.label`);
   return {
     columns: outputs,
     action,
-    query: (first, last) =>
-      `SELECT ${USERS}.id, ${outputs.map(({ sql }) => sql).join(', ')} FROM ${EVENTS} ${joins.join(' ')}
-       WHERE ${USERS}.id BETWEEN ${first} AND ${last} ORDER BY ${order.join(', ')}`,
+    query: {
+      events: EVENTS,
+      users: USERS,
+      user: ofEvent(columns.user.name),
+      integerUser: columns.user.sqlType === 'BIGINT',
+      joins,
+      columns: outputs.map(({ sql }) => sql),
+      time: columns.time && ofEvent(columns.time.name),
+      inputOrder,
+    },
   };
 }
 
@@ -82,11 +88,9 @@ export interface SortEventsOptions {
 /** Sort and write. With a range, items are left as places in it, and counted in the lanes' tallies. */
 export async function sortEvents(lanes: Lanes, options: SortEventsOptions): Promise<void> {
   const { folder, plan, shards, lengths, onEvents } = options;
+  const columns = plan.columns.map(({ name, dtype }) => ({ name, dtype }));
   const tasks = parts(shards, lanes).map(part => {
-    const first = part[0]?.firstUser ?? 0;
-    const last = first + part.reduce((n, { users }) => n + users, 0) - 1;
-    const columns = plan.columns.map(({ name, dtype }) => ({ name, dtype }));
-    return { kind: 'sort' as const, query: plan.query(first, last), folder, columns, shards: part, lengths };
+    return { kind: 'sort' as const, query: plan.query, folder, columns, shards: part, lengths };
   });
   let done = 0;
   await lanes.run(tasks, ({ events }) => onEvents((done += events)));
@@ -117,19 +121,27 @@ export async function sealEvents(lanes: Lanes, options: SealEventsOptions): Prom
   };
 }
 
-/** Consecutive shards together, about evenly: few enough to read the table seldom, small enough to be sorted in memory. */
+/**
+ * Consecutive shards together: few enough parts to read the table seldom, each small enough to be sorted in memory, and smaller
+ * towards the end, so that the lanes are done at about the same time.
+ */
 function parts(shards: readonly ShardPlan[], lanes: Lanes): ShardPlan[][] {
   const events = shards.reduce((n, shard) => n + shard.events, 0);
   const inMemory = Math.ceil((events * SORTED_ROW_BYTES) / lanes.bytesEach);
-  const wanted = events / Math.min(MOST_PARTS, Math.max(lanes.count, inMemory));
+  const most = events / Math.min(MOST_PARTS, Math.max(lanes.count, inMemory));
   const cut: ShardPlan[][] = [];
-  let before = 0;
+  let left = events;
+  let held = Number.POSITIVE_INFINITY;
   for (const shard of shards) {
-    const part = Math.floor(before / wanted);
-    (cut[part] ??= []).push(shard);
-    before += shard.events;
+    if (held + shard.events / 2 >= Math.min(most, (left + held) / lanes.count)) {
+      cut.push([]);
+      held = 0;
+    }
+    cut.at(-1)?.push(shard);
+    held += shard.events;
+    left -= shard.events;
   }
-  return cut.filter(part => part.length > 0);
+  return cut;
 }
 
 /** Hashes of the item and time columns over all shards, extended while later shards are still being written. */
@@ -160,17 +172,18 @@ class ContentHash {
 }
 
 async function storedColumns(engine: Engine, columns: Columns, range: CompactRange | undefined): Promise<Output[]> {
-  const item = range ? `(item_key - ${range.first})::INTEGER` : `${ITEMS}.id`;
+  const item = range ? `(${ofEvent(columns.item.name)} - ${range.first})::INTEGER` : `${ITEMS}.id`;
   const outputs: Output[] = [{ name: 'item', dtype: 'I32', sql: item, missing: 0 }];
-  if (columns.timeKind !== 'order') outputs.push({ name: 'time', dtype: 'I64', sql: 'time', missing: 0 });
+  if (columns.timeKind !== 'order') outputs.push({ name: 'time', dtype: 'I64', sql: ofEvent('time'), missing: 0 });
   if (columns.action) {
-    const sql = columns.action.kind === 'label' ? `${ACTIONS}.id` : 'action';
+    const sql = columns.action.kind === 'label' ? `${ACTIONS}.id` : ofEvent('action');
     outputs.push({ name: 'action', dtype: 'I32', sql, missing: 0 });
   }
   for (const [x, { name, dtype }] of columns.extras.entries()) {
-    const missing = count(await engine.row(`SELECT count(*) - count(x${x}) AS n FROM ${EVENTS}`), 'n');
+    const value = ofEvent(`x${x}`);
+    const missing = count(await engine.row(`SELECT count(*) - count(${value}) AS n FROM ${EVENTS}`), 'n');
     const blank = dtype === 'F32' ? "'nan'::FLOAT" : '0';
-    outputs.push({ name, dtype, sql: missing > 0 ? `coalesce(x${x}, ${blank})` : `x${x}`, missing });
+    outputs.push({ name, dtype, sql: missing > 0 ? `coalesce(${value}, ${blank})` : value, missing });
   }
   return outputs;
 }
@@ -180,7 +193,7 @@ async function actionEntry(engine: Engine, { action }: Columns): Promise<ActionE
   if (action.kind !== 'label') return { kind: action.kind, labels: [...action.bits] };
   await engine.run(
     `CREATE TABLE ${ACTIONS} AS SELECT label, (row_number() OVER (ORDER BY label) - 1)::INTEGER AS id
-     FROM (SELECT DISTINCT action AS label FROM ${EVENTS})`,
+     FROM (SELECT DISTINCT ${ofEvent('action')} AS label FROM ${EVENTS})`,
   );
   const labels = await engine.rows(`SELECT label FROM ${ACTIONS} ORDER BY id LIMIT ${MAX_LABELS + 1}`);
   if (labels.length > MAX_LABELS) {

@@ -1,5 +1,5 @@
-// The last touch to a written shard: items that were written as places in a range become dense ids, in place, and the
-// checksum is taken.
+// The last touch to a written shard: items that were written as places in a range become dense ids, in place, the checksum
+// is taken, and the file is flushed to the disk.
 
 import { closeSync, fstatSync, fsyncSync, openSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,8 +33,8 @@ export function sealShard({ folder, shard, dense }: SealTask): ShardEntry {
       const items = new Int32Array(memory, offset, bytes / Int32Array.BYTES_PER_ELEMENT);
       for (let i = 0; i < items.length; i++) items[i] = dense[items[i] ?? -1] ?? -1;
       writeFully(fd, content.subarray(offset, offset + bytes), offset);
-      fsyncSync(fd);
     }
+    fsyncSync(fd);
     const { file, firstUser, users, events } = shard;
     return { file, sha256: sha256(content), firstUser, users, events };
   } finally {

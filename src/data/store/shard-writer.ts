@@ -47,6 +47,8 @@ export interface ShardWriterOptions {
   readonly shards: readonly ShardPlan[];
   /** Of all users of the store. */
   readonly lengths: Int32Array;
+  /** Told the columns of each shard that was written; they are used again for the next one. */
+  readonly onShard?: (columns: readonly ColumnArray[]) => void;
 }
 
 export class ShardWriter {
@@ -67,37 +69,37 @@ export class ShardWriter {
     this.userEnd = lengths[this.user] ?? 0;
   }
 
-  /** Add events in order. `users` is ascending, without gaps, over all calls; `values[c]` belongs to column c. */
-  add(users: Int32Array, values: readonly ColumnArray[]): void {
+  /** Shards that are written. */
+  get complete(): number {
+    return this.shard;
+  }
+
+  /**
+   * Add events; `values[c]` belongs to column c. Over all calls `users` is to ascend, each with all of its events: false at the
+   * first event of which that is not true, and nothing may be added after it.
+   */
+  add(users: Int32Array, values: readonly ColumnArray[]): boolean {
     const n = users.length;
     for (let from = 0; from < n; ) {
       const user = users[from] ?? -1;
       let to = from + 1;
       while (to < n && users[to] === user) to++;
-      this.addRun(user, from, to, values);
+      if (!this.addRun(user, from, to, values)) return false;
       from = to;
     }
+    return true;
   }
 
-  /** Make sure that the last shard was filled. */
-  finish(): void {
-    const missing = this.options.shards[this.shard];
-    if (missing) throw new Error(`${missing.file} got ${this.held} of ${missing.events} events`);
-  }
-
-  private addRun(user: number, from: number, to: number, values: readonly ColumnArray[]): void {
+  private addRun(user: number, from: number, to: number, values: readonly ColumnArray[]): boolean {
     const end = this.held + to - from;
-    if (user !== this.user || end > this.userEnd) {
-      throw new Error(
-        `events arrive out of order: user ${user} while user ${this.user} lacks ${this.userEnd - this.held}`,
-      );
-    }
+    if (user !== this.user || end > this.userEnd) return false;
     for (let c = 0; c < this.buffers.length; c++) copy(values[c], from, to, this.buffers[c], this.held);
     this.held = end;
-    if (end < this.userEnd) return;
+    if (end < this.userEnd) return true;
     if (end === this.options.shards[this.shard]?.events) this.flush();
     this.user++;
     this.userEnd = this.held + (this.options.lengths[this.user] ?? 0);
+    return true;
   }
 
   private flush(): void {
@@ -112,8 +114,10 @@ export class ShardWriter {
     for (const { name, dtype } of columns) specs[name] = { dtype, shape: [this.held] };
     const writer = new SafetensorsWriter(join(folder, plan.file), specs);
     writer.append('offsets', offsets);
-    columns.forEach(({ name }, c) => writer.append(name, this.buffers[c]?.subarray(0, this.held) ?? new Uint8Array(0)));
-    writer.close();
+    const filled = this.buffers.map(buffer => buffer.subarray(0, this.held));
+    columns.forEach(({ name }, c) => writer.append(name, filled[c] ?? new Uint8Array(0)));
+    writer.close({ flush: false }); // sealing does
+    this.options.onShard?.(filled);
     this.held = 0;
   }
 }
