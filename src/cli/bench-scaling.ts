@@ -36,6 +36,7 @@ export function benchScalingCommand() {
     .option('--videos <count>', 'catalogue', wholeNumber, 500)
     .option('--mean-length <events>', 'events of a user', wholeNumber, 50)
     .option('--seed <number>', 'same seed, same figures', parseWhole, 1)
+    .option('--seeds <count>', 'runs of each cell, whose mean counts', wholeNumber, 3)
     .option('--threads <count>', 'worker threads; never changes a result', wholeNumber)
     .option('--svg <file>', 'where the picture goes; <folder>/scaling.svg unless given')
     .option('--json', 'print the report as JSON')
@@ -72,8 +73,10 @@ export function benchScalingCommand() {
     });
 }
 
-function describeCell({ width, users, loss, epoch, epochs, seconds }: ScalingCell): string {
-  return `width ${width}, ${formatCount(users)} users: loss ${loss.toFixed(4)} at epoch ${epoch} of ${epochs}, ${formatSeconds(seconds)}`;
+function describeCell({ width, users, loss, runs }: ScalingCell): string {
+  const each = runs.map(run => `${run.loss.toFixed(4)} at epoch ${run.epoch} of ${run.epochs}`).join(', ');
+  const seconds = runs.reduce((sum, run) => sum + run.seconds, 0);
+  return `width ${width}, ${formatCount(users)} users: loss ${loss.toFixed(4)} (${each}), ${formatSeconds(seconds)}`;
 }
 
 function describe({ cells, law, heldOutEvents }: ScalingReport): string {

@@ -1,5 +1,5 @@
-// A scaling-law experiment: models of several widths on nested shares of one synthetic log, each cell an ordinary run
-// whose folder says whether it is finished. All cells are judged by the same held-out users, at the epoch that suits
+// A scaling-law experiment: models of several widths on nested shares of one synthetic log, each cell an ordinary run for
+// each seed, whose folder says whether it is finished. All cells are judged by the same held-out users, at the epoch that suits
 // them best. The same options give the same log, the same runs and the same figures, on any number of threads.
 
 import { existsSync, readFileSync } from 'node:fs';
@@ -26,16 +26,26 @@ export interface ScalingOptions {
   visits: number;
   videos: number;
   meanLength: number;
+  /** Of the log and of a cell's first run. */
   seed: number;
+  /** Runs of a cell, with seeds one after the other; its loss is their mean. */
+  seeds: number;
   threads?: number | undefined;
   onEvent?: (event: RunEvent, cell: string) => void;
   onCell?: (cell: ScalingCell) => void;
   signal?: AbortSignal;
 }
 
+/** Its loss is the mean of its runs. */
 export interface ScalingCell extends ScalingPoint {
   width: number;
   users: number;
+  runs: ScalingRun[];
+}
+
+export interface ScalingRun {
+  seed: number;
+  loss: number;
   /** The epoch that was chosen, from 1, and how many there were. */
   epoch: number;
   epochs: number;
@@ -57,17 +67,18 @@ export interface ScalingReport {
 /** Share of the users that is held out to choose the epoch; as many again are left for tests, which are not made here. */
 const HELD_OUT = 0.1;
 
-interface CellSize {
+interface CellRun {
   width: number;
   /** Training users. */
   share: number;
+  seed: number;
 }
 
 /** Users between validations; small shares are read several times until then. */
 const VALIDATE_EVERY = 500;
 
-/** A cell depends on nothing but its own size, so a grid can be extended without training anything again. */
-function cellConfig({ visits, seed, threads }: ScalingOptions, { width, share }: CellSize): ConfigInput {
+/** A run depends on nothing but its cell's size and its seed, so a grid can be extended without training anything again. */
+function runConfig({ visits, threads }: ScalingOptions, { width, share, seed }: CellRun): ConfigInput {
   return {
     model: { kind: 'hstu', d: width, blocks: 2, heads: 1, maxLength: 100, dropout: 0.5 },
     loss: { kind: 'full-softmax', temperature: 1, normalizeUser: false, normalizeItem: false },
@@ -90,10 +101,15 @@ export async function runScaling(options: ScalingOptions): Promise<ScalingReport
   const cells: ScalingCell[] = [];
   for (const share of users) {
     for (const width of widths) {
-      const run = join(folder, `width-${width}-users-${share}`);
-      if (!isFinished(run)) await trainCell(options, { run, store, width, share });
-      if (!isFinished(run)) return undefined;
-      const cell = readCell(run, width, share);
+      const runs: FinishedRun[] = [];
+      for (let k = 0; k < options.seeds; k++) {
+        const of = { width, share, seed: seed + k };
+        const run = join(folder, `width-${width}-users-${share}-seed-${of.seed}`);
+        if (!isFinished(run)) await trainRun(options, of, { run, store });
+        if (!isFinished(run)) return undefined;
+        runs.push(readRun(run, of.seed));
+      }
+      const cell = cellOf(runs, width, share);
       cells.push(cell);
       options.onCell?.(cell);
     }
@@ -136,18 +152,13 @@ async function makeStore(options: ScalingOptions, store: string): Promise<Prepar
   return { validation, fingerprint };
 }
 
-interface CellPlace extends CellSize {
-  run: string;
-  store: string;
-}
-
-async function trainCell(options: ScalingOptions, { run, store, ...size }: CellPlace): Promise<void> {
+async function trainRun(options: ScalingOptions, of: CellRun, at: { run: string; store: string }): Promise<void> {
   const { onEvent, signal } = options;
-  const cell = `width ${size.width}, ${size.share} users`;
+  const cell = `width ${of.width}, ${of.share} users, seed ${of.seed}`;
   await train({
-    data: store,
-    config: cellConfig(options, size),
-    run,
+    data: at.store,
+    config: runConfig(options, of),
+    run: at.run,
     ...(onEvent && { onEvent: (event: RunEvent) => onEvent(event, cell) }),
     ...(signal && { signal }),
   });
@@ -171,18 +182,27 @@ function isFinished(run: string): boolean {
   return existsSync(join(run, 'report.json')) && readReport(run).reason !== 'interrupted';
 }
 
-function readCell(run: string, width: number, users: number): ScalingCell {
-  const { best, epoch, seconds, digest } = readReport(run);
-  const started = readEvents(join(run, 'events.jsonl')).find(event => event.kind === 'run')!;
+interface FinishedRun {
+  size: { parameters: number; events: number };
+  run: ScalingRun;
+}
+
+function readRun(run: string, seed: number): FinishedRun {
+  const { best, epoch: epochs, seconds, digest } = readReport(run);
+  const { model, data } = readEvents(join(run, 'events.jsonl')).find(event => event.kind === 'run')!;
+  return {
+    size: { parameters: model.denseParameters + model.tableParameters, events: data.trainTokens },
+    run: { seed, loss: -best!.value, epoch: best!.epoch + 1, epochs, seconds, digest },
+  };
+}
+
+function cellOf(finished: readonly FinishedRun[], width: number, users: number): ScalingCell {
+  const runs = finished.map(({ run }) => run);
   return {
     width,
     users,
-    parameters: started.model.denseParameters + started.model.tableParameters,
-    events: started.data.trainTokens,
-    loss: -best!.value,
-    epoch: best!.epoch + 1,
-    epochs: epoch,
-    seconds,
-    digest,
+    ...finished[0]!.size,
+    loss: runs.reduce((sum, { loss }) => sum + loss, 0) / runs.length,
+    runs,
   };
 }

@@ -35,6 +35,7 @@ const OPTIONS: Omit<ScalingOptions, 'folder'> = {
   videos: 60,
   meanLength: 12,
   seed: 1,
+  seeds: 2,
   threads: 1,
 };
 
@@ -53,12 +54,18 @@ test('a grid that was stopped goes on to the same figures, and what is finished 
     if (kind === 'step' && ++steps === 6) stop.abort();
   };
   expect(await runScaling({ ...OPTIONS, folder: parts, onEvent, signal: stop.signal })).toBeUndefined();
-  const first = join(parts, readdirSync(parts).find(name => name === 'width-4-users-30')!, 'report.json');
+  const first = join(parts, readdirSync(parts).find(name => name === 'width-4-users-30-seed-1')!, 'report.json');
   const written = statSync(first).mtimeMs;
   const rest = await runScaling({ ...OPTIONS, folder: parts });
   expect(statSync(first).mtimeMs).toBe(written);
-  const figures = (report: typeof whole) => report!.cells.map(({ loss, digest, epoch }) => ({ loss, digest, epoch }));
+  const figures = (report: typeof whole) =>
+    report!.cells.map(({ loss, runs }) => ({ loss, runs: runs.map(run => ({ ...run, seconds: 0 })) }));
   expect(figures(rest)).toEqual(figures(whole));
+  for (const { loss, runs } of whole!.cells) {
+    expect(runs.map(({ seed }) => seed)).toEqual([1, 2]);
+    expect(runs[0]!.digest).not.toBe(runs[1]!.digest);
+    expect(loss).toBeCloseTo((runs[0]!.loss + runs[1]!.loss) / 2, 12);
+  }
   const larger = runScaling({ ...OPTIONS, folder: parts, users: [30, 60, 600] });
   await expect(larger).rejects.toThrow('fewer than 600');
 });
