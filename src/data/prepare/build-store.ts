@@ -13,7 +13,7 @@ import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
 import { Engine, count, literal, parseBytes } from './engine.js';
 import { writeFeatures } from './features.js';
 import { applyFilters, planFilters } from './filters.js';
-import { finishStore } from './finish-store.js';
+import { checkedSplit, finishStore } from './finish-store.js';
 import { Lanes } from './lanes.js';
 import type { PrepareOptions, PrepareReport, Progress, Stage } from './options.js';
 import { type Source, openSource } from './source.js';
@@ -92,33 +92,36 @@ export async function buildStore(
     });
     // From here on the staged database is only read, by several at once.
     engine.close();
-    const { itemIds, written } = await timed('sort and write', async () => {
+    const { lengths } = userIds;
+    const { itemIds, split, written } = await timed('sort and write', async () => {
       const lanes = new Lanes({ ...resources, places: 'listed' in items ? items.listed.length : 0 });
       try {
         const onEvents = (done: number): void => void (share = done / events.total);
-        const shards = planShards(userIds.lengths);
-        await sortEvents(lanes, { folder, plan, shards, lengths: userIds.lengths, onEvents });
+        const shards = planShards(lengths);
+        await sortEvents(lanes, { folder, plan, shards, lengths, onEvents });
         const ranked = 'listed' in items ? rankItems(items, lanes.tallies) : items;
         const dense = 'dense' in ranked ? ranked.dense : undefined;
-        const sealing = sealEvents(lanes, { folder, plan, shards, dense });
-        // While the lanes seal.
-        const dictionary = 'dense' in ranked ? writeItems(folder, ranked) : ranked;
-        return { itemIds: dictionary, written: await sealing };
+        const whileSealing = async () => ({
+          itemIds: 'dense' in ranked ? writeItems(folder, ranked) : ranked,
+          split: checkedSplit({ folder, shards, lengths, userIds, timeKind: columns.timeKind, rule }),
+        });
+        const [sealed, rest] = await Promise.all([sealEvents(lanes, { folder, plan, shards, dense }), whileSealing()]);
+        return { written: sealed, ...rest };
       } finally {
         await lanes.close();
       }
     });
     const catalogue = catalogueSize(itemIds.entry.size, options.catalogue);
-    await timed('split and check', () =>
+    await timed('finish', () =>
       finishStore({
         folder,
         written,
-        lengths: userIds.lengths,
+        lengths,
         userIds,
         itemIds,
         items: catalogue,
         timeKind: columns.timeKind,
-        rule,
+        split,
         features,
       }),
     );

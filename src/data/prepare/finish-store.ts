@@ -1,4 +1,4 @@
-// From written events to a complete store: split, fingerprint, leakage check on what is on the disk, index last.
+// From written events to a complete store: split, leakage check on what is on the disk, fingerprint, index last.
 
 import { join } from 'node:path';
 import { sha256File } from '../../util/hash.js';
@@ -6,36 +6,27 @@ import { SafetensorsFile, writeSafetensors } from '../../util/safetensors.js';
 import type { Split } from '../sequence-source.js';
 import { copyTimes } from '../store/copy-columns.js';
 import { type SplitRule, checkLeakage, makeSplit, splitFingerprint } from '../store/split.js';
-import {
-  type FeatureEntry,
-  type ShardEntry,
-  type SplitEntry,
-  type TimeKind,
-  writeStoreIndex,
-} from '../store/store-index.js';
+import { type FeatureEntry, type SplitEntry, type TimeKind, writeStoreIndex } from '../store/store-index.js';
+import type { ShardPlan } from '../store/shard-writer.js';
 import { Vocabulary } from '../store/vocabulary.js';
 import type { Dictionary } from './dictionary.js';
 import type { WrittenEvents } from './write-events.js';
 
 const SPLIT_FILE = 'split.safetensors';
 
-export interface FinishOptions {
+export interface SplitOptions {
   readonly folder: string;
-  readonly written: WrittenEvents;
+  /** Written, sealed or not: times stay as they are. */
+  readonly shards: readonly ShardPlan[];
   /** Events of each user. */
   readonly lengths: Int32Array;
   readonly userIds: Dictionary;
-  readonly itemIds: Dictionary;
-  /** Size of the catalogue. */
-  readonly items: number;
   readonly timeKind: TimeKind;
   readonly rule: SplitRule;
-  readonly features: FeatureEntry[];
 }
 
-export function finishStore(options: FinishOptions): void {
-  const { folder, written, lengths, userIds, itemIds, rule } = options;
-  const times = options.timeKind === 'order' ? () => undefined : sequentialTimes(folder, written.shards, lengths);
+export function checkedSplit({ folder, shards, lengths, userIds, timeKind, rule }: SplitOptions): Split {
+  const times = timeKind === 'order' ? () => undefined : sequentialTimes(folder, shards, lengths);
   const vocabulary = new Vocabulary(folder, userIds.entry);
   const split = makeSplit(rule, {
     lengths,
@@ -43,7 +34,24 @@ export function finishStore(options: FinishOptions): void {
     originalUser: user => vocabulary.original(user),
   });
   checkLeakage({ rule, split, lengths, times });
+  return split;
+}
 
+export interface FinishOptions {
+  readonly folder: string;
+  readonly written: WrittenEvents;
+  readonly lengths: Int32Array;
+  readonly userIds: Dictionary;
+  readonly itemIds: Dictionary;
+  /** Size of the catalogue. */
+  readonly items: number;
+  readonly timeKind: TimeKind;
+  readonly split: Split;
+  readonly features: FeatureEntry[];
+}
+
+export function finishStore(options: FinishOptions): void {
+  const { folder, written, lengths, userIds, itemIds, split } = options;
   const content = [itemIds.content, userIds.content, ...written.content];
   const fingerprint = splitFingerprint({ split, lengths, items: options.items, content });
   writeStoreIndex(folder, {
@@ -66,10 +74,10 @@ export function finishStore(options: FinishOptions): void {
 /** A user's times as they are on the disk, one shard in memory at a time: ask in ascending order of users. */
 function sequentialTimes(
   folder: string,
-  shards: readonly ShardEntry[],
+  shards: readonly ShardPlan[],
   lengths: Int32Array,
 ): (user: number) => Float64Array {
-  let shard: ShardEntry | undefined;
+  let shard: ShardPlan | undefined;
   let times = new Float64Array(0);
   let user = 0;
   let start = 0;

@@ -17,10 +17,15 @@ async function perform(task: Task): Promise<Done> {
   return { events: task.shards.reduce((n, { events }) => n + events, 0) };
 }
 
-async function answer(task: Task): Promise<void> {
+async function answer(task: Task, before: Promise<void>): Promise<void> {
+  await before;
   const done = await perform(task);
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   parentPort?.postMessage(done);
 }
 
-parentPort?.on('message', (task: Task) => void answer(task));
+let last = Promise.resolve();
+
+parentPort?.on('message', (task: Task) => {
+  last = answer(task, last);
+});

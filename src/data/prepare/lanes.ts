@@ -1,7 +1,7 @@
 // Lanes: worker threads that sort and write parts of the staged events, each with an engine of its own on one core and an
 // equal part of the memory. DuckDB hands a result to one thread; several results at once keep all cores at work to the end.
 
-import { once } from 'node:events';
+import { on } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
@@ -63,11 +63,12 @@ export class Lanes {
     this.bytesEach = (DUCKDB_SHARE * left) / this.count;
   }
 
-  /** Do all tasks, each in the next lane that is free. */
-  async run(tasks: readonly Task[], onDone: (done: Done) => void = () => {}): Promise<void> {
+  /** Do all tasks, each in the next lane that is free, or (`dealt`) in turn, so that no lane waits for the caller. */
+  async run(tasks: readonly Task[], onDone: (done: Done) => void = () => {}, { dealt = false } = {}): Promise<void> {
     while (this.workers.length < Math.min(this.count, tasks.length)) this.workers.push(this.start());
-    const left = [...tasks];
-    await Promise.all(this.workers.map(worker => work(worker, left, onDone)));
+    const shared = [...tasks];
+    const hands = this.workers.map((_, w) => (dealt ? tasks.filter((__, t) => t % this.workers.length === w) : shared));
+    await Promise.all(this.workers.map((worker, w) => work(worker, hands[w] ?? [], dealt ? tasks.length : 1, onDone)));
   }
 
   async close(): Promise<void> {
@@ -83,13 +84,19 @@ export class Lanes {
   }
 }
 
-/** Feed a lane until no task is left. */
-async function work(worker: Worker, left: Task[], onDone: (done: Done) => void): Promise<void> {
-  for (let task = left.shift(); task; task = left.shift()) {
-    const answer = once(worker, 'message');
+/** Feed a lane until no task is left, `atOnce` ahead of its answers. */
+async function work(worker: Worker, left: Task[], atOnce: number, onDone: (done: Done) => void): Promise<void> {
+  const answers = on(worker, 'message');
+  const give = (tasks: readonly Task[]): number => {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-    worker.postMessage(task);
-    const [done]: Done[] = await answer;
-    if (done) onDone(done);
+    for (const task of tasks) worker.postMessage(task);
+    return tasks.length;
+  };
+  let given = give(left.splice(0, atOnce));
+  for (let done = 0; done < given; done++) {
+    const { value }: { value: Done[] } = await answers.next();
+    if (value[0]) onDone(value[0]);
+    given += give(left.splice(0, 1));
   }
+  await answers.return?.();
 }

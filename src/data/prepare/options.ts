@@ -68,7 +68,7 @@ export const PREPARE_OPTIONS = z.strictObject({
 export type PrepareOptions = z.infer<typeof PREPARE_OPTIONS>;
 export type PrepareInput = z.input<typeof PREPARE_OPTIONS>;
 
-export type Stage = 'read' | 'filter' | 'vocabulary' | 'sort and write' | 'split and check';
+export type Stage = 'read' | 'filter' | 'vocabulary' | 'sort and write' | 'finish';
 export interface Progress {
   readonly stage: Stage;
   /** 0..1, or undefined when unknown. */

@@ -11,7 +11,7 @@ import type { Columns } from './columns.js';
 import type { CompactRange } from './compact-items.js';
 import { ITEMS, USERS } from './dictionary.js';
 import { type Engine, count } from './engine.js';
-import type { Lanes } from './lanes.js';
+import type { Done, Lanes } from './lanes.js';
 import type { EventQuery } from './sort-shards.js';
 import { EVENTS, ofEvent } from './stage.js';
 
@@ -109,10 +109,11 @@ export async function sealEvents(lanes: Lanes, options: SealEventsOptions): Prom
   const shards: ShardEntry[] = [];
   const content = new ContentHash(folder, plan.columns);
   const tasks = planned.map(shard => ({ kind: 'seal' as const, folder, shard, dense }));
-  await lanes.run(tasks, ({ sealed }) => {
+  const take = ({ sealed }: Done): void => {
     if (sealed) shards[planned.findIndex(({ file }) => file === sealed.file)] = sealed;
     content.extend(shards);
-  });
+  };
+  await lanes.run(tasks, take, { dealt: true });
   return {
     shards,
     columns: plan.columns.map(({ name, dtype, missing }) => ({ name, dtype, missing })),
