@@ -73,7 +73,7 @@ const lines = [
     [
       '',
       row.data,
-      `\`${row.recipe}\`${row.initialWeights ? `, then \`${row.changes.join(' ')}\`` : ''}`,
+      `\`${row.recipe}\`${row.changes.length > 0 ? `, ${row.initialWeights ? 'then' : 'with'} \`${row.changes.join(' ')}\`` : ''}`,
       ...METRICS.map(name => figure(row.model, name)),
       figure(row.markov, 'hr@10'),
       `${row.chosenEpoch} of ${row.epochs}`,

@@ -49,7 +49,7 @@ function mayLieInOrder({ query }: SortTask): boolean {
 async function writeInOrder(engine: Engine, task: SortTask, tally: Int32Array): Promise<number> {
   const { query, columns, shards } = task;
   const { low, high } = await userRange(engine, task);
-  if (Number(low) < 0) return 0;
+  if (Number(low) < 0 || Number(high) >= COMPARABLE) return 0;
   const values = [...query.columns];
   const place = (sql: string): number =>
     values.includes(sql) ? values.indexOf(sql) : values.push(`${sql}::BIGINT`) - 1;
@@ -122,7 +122,9 @@ function storedColumns(chunk: DuckDBDataChunk, columns: readonly Column[], from:
   });
 }
 
-/** Integers from 0 on have the order of the doubles with the same bits; comparing BigInts is slow. */
+/** Integers from 0 to this have the order of the doubles with the same bits; comparing BigInts is slow. */
+const COMPARABLE = 2 ** 62;
+
 function comparable({ buffer, byteOffset, length }: BigInt64Array): Float64Array {
   return new Float64Array(buffer, byteOffset, length);
 }

@@ -9,23 +9,31 @@ afterAll(() => bench.remove());
 const START = 1_600_000_000;
 
 /** Few users, items and times, so that ties, repeats, single events and long users all occur. */
-function logs(id: (n: number) => string): fc.Arbitrary<Event[]> {
+function logs(id: (n: number) => string, compareIds: CompareIds): fc.Arbitrary<Event[]> {
   const event = fc
     .tuple(fc.nat(6), fc.nat(9), fc.nat(4))
     .map(([user, item, time]) => ({ user: id(user * user), item: id(item), time: START + time }));
-  return fc.array(event, { minLength: 1, maxLength: 120 });
+  const events = fc.array(event, { minLength: 1, maxLength: 120 });
+  return fc.tuple(events, fc.nat()).map(([all, at]) => {
+    // In order up to some place: a log may lie in order, or begin so.
+    const tidy = at % (all.length + 1);
+    return [...stableOrder(all.slice(0, tidy), compareIds), ...all.slice(tidy)];
+  });
 }
+
+type CompareIds = (a: string, b: string) => number;
 
 function byCodePoint(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-function stableOrder(events: readonly Event[], compareIds: (a: string, b: string) => number): Event[] {
+function stableOrder(events: readonly Event[], compareIds: CompareIds): Event[] {
   return [...events].sort((a, b) => compareIds(a.user, b.user) || a.time - b.time);
 }
 
 describe('preparing', () => {
   const kinds = [
+    { name: 'numbers from 0', id: String, compare: (a: string, b: string) => Number(a) - Number(b) },
     { name: 'integers', id: (n: number) => String(n - 3), compare: (a: string, b: string) => Number(a) - Number(b) },
     {
       name: 'integers in a wide range',
@@ -37,7 +45,7 @@ describe('preparing', () => {
   it.each(kinds)('puts every event of $name in its place', async ({ id, compare }) => {
     let run = 0;
     await fc.assert(
-      fc.asyncProperty(logs(id), async events => {
+      fc.asyncProperty(logs(id, compare), async events => {
         const file = bench.write(`${run++}.csv`, csv(events));
         const { store, report } = await bench.build({ files: [file] });
         expect(contents(store)).toEqual(stableOrder(events, compare));
@@ -58,6 +66,15 @@ describe('preparing', () => {
       }),
       { numRuns: 8 },
     );
+  });
+
+  it('sorts users with ids up to the largest 64-bit integer', async () => {
+    const users = ['9223372036854775806', '9218868437227405313', '9223372036854775800', '4'];
+    const rows = users.map((user, i) => ({ user, item: String(i), time: START }));
+    const { store } = await bench.build({ files: [bench.write('wide.csv', csv(rows))], idType: 'integer' });
+    const sorted = [3, 1, 2, 0].map(i => users[i]);
+    expect(sorted.map((_, u) => store.originalUser(u))).toEqual(sorted);
+    expect(contents(store).map(({ item }) => item)).toEqual(['3', '1', '2', '0']);
   });
 
   it('keeps the order of the rows when a large file is read by several threads', async () => {
