@@ -4,7 +4,7 @@
 
 import type { DuckDBDataChunk } from '@duckdb/node-api';
 import { type Column, type ColumnArray, type ShardPlan, ShardWriter } from '../store/shard-writer.js';
-import { type Engine, type Row, int32Column, int64Column, literal, numericColumn } from './engine.js';
+import { type Engine, int32Column, int64Column, literal, numericColumn } from './engine.js';
 
 /** The events as SQL. */
 export interface EventQuery {
@@ -48,7 +48,7 @@ function mayLieInOrder({ query }: SortTask): boolean {
 /** Write the shards as long as the events lie in order. Returns how many are complete. */
 async function writeInOrder(engine: Engine, task: SortTask, tally: Int32Array): Promise<number> {
   const { query, columns, shards } = task;
-  const { low, high } = await userRange(engine, task);
+  const { low, high, within } = await userRange(engine, task);
   if (Number(low) < 0 || Number(high) >= COMPARABLE) return 0;
   const values = [...query.columns];
   const place = (sql: string): number =>
@@ -59,28 +59,26 @@ async function writeInOrder(engine: Engine, task: SortTask, tally: Int32Array): 
   const inOrder = orderCheck(shards[0]?.firstUser ?? 0);
   const writer = shardWriter(task, tally);
   await engine.run('SET preserve_insertion_order = true');
-  await engine.stream(
-    `SELECT ${values.join(', ')} FROM ${query.events}
-     WHERE ${query.user} BETWEEN ${low} AND ${high}`,
-    chunk => {
-      const key = (at: number): Float64Array => comparable(int64Column(chunk, at));
-      const users = inOrder(key(user), key(inputOrder), key(time));
-      return users !== undefined && writer.add(users, storedColumns(chunk, columns, 0));
-    },
-  );
+  await engine.stream(`SELECT ${values.join(', ')} FROM ${query.events} WHERE ${within}`, chunk => {
+    const key = (at: number): Float64Array => comparable(int64Column(chunk, at));
+    const users = inOrder(key(user), key(inputOrder), key(time));
+    return users !== undefined && writer.add(users, storedColumns(chunk, columns, 0));
+  });
   return writer.complete;
 }
 
 async function sortAndWrite(engine: Engine, task: SortTask, tally: Int32Array): Promise<void> {
   const { query, columns, shards } = task;
-  const { low, high } = await userRange(engine, task);
+  const { within } = await userRange(engine, task);
   const id = `${query.users}.id`;
+  const ids = userIds(task);
   const writer = shardWriter(task, tally);
   await engine.run('SET preserve_insertion_order = false');
   await engine.stream(
     `SELECT ${[id, ...query.columns].join(', ')} FROM ${query.events}
      JOIN ${query.users} ON ${query.user} = ${query.users}.value ${query.joins.join(' ')}
-     WHERE ${query.user} BETWEEN ${low} AND ${high} ORDER BY ${[id, ...timeOf(query), query.inputOrder].join(', ')}`,
+     WHERE ${within} AND ${id} BETWEEN ${ids.first} AND ${ids.last}
+     ORDER BY ${[id, ...timeOf(query), query.inputOrder].join(', ')}`,
     chunk => writer.add(int32Column(chunk, 0), storedColumns(chunk, columns, 1)),
   );
   const missing = shards[writer.complete];
@@ -91,15 +89,22 @@ function timeOf({ time }: EventQuery): string[] {
   return time === undefined ? [] : [time];
 }
 
-/** The originals of the task's first and last user, as SQL. */
-async function userRange(engine: Engine, { query, shards }: SortTask): Promise<{ low: string; high: string }> {
+function userIds({ shards }: SortTask): { first: number; last: number } {
   const first = shards[0]?.firstUser ?? 0;
-  const last = first + shards.reduce((n, { users }) => n + users, 0) - 1;
+  return { first, last: first + shards.reduce((n, { users }) => n + users, 0) - 1 };
+}
+
+/** The originals of the task's first and last user, and SQL that says that a user is between them: DuckDB skips what is not. */
+async function userRange(engine: Engine, task: SortTask): Promise<{ low: string; high: string; within: string }> {
+  const { query } = task;
+  const { first, last } = userIds(task);
   const row = await engine.row(
     `SELECT min(value) AS low, max(value) AS high FROM ${query.users} WHERE id BETWEEN ${first} AND ${last}`,
   );
-  const sql = (value: Row[string] | undefined): string => (query.integerUser ? String(value) : literal(String(value)));
-  return { low: sql(row['low']), high: sql(row['high']) };
+  const [low, high] = [String(row['low']), String(row['high'])];
+  const sql = query.integerUser ? String : literal;
+  const sayable = !`${low}${high}`.includes('\0'); // SQL text ends there
+  return { low, high, within: sayable ? `${query.user} BETWEEN ${sql(low)} AND ${sql(high)}` : 'true' };
 }
 
 function shardWriter({ folder, columns, shards, lengths }: SortTask, tally: Int32Array): ShardWriter {
@@ -133,8 +138,8 @@ type OrderCheck = (user: Float64Array, inputOrder: Float64Array, time: Float64Ar
 
 /**
  * Checks over all calls that the users never descend, nor the times of a user, and that events come in input order, so that
- * ties keep it. Returns the dense users of the call's events, which count up from `firstUser`, valid until the next call; undefined if it is
- * not so.
+ * ties keep it. Returns the dense users of the call's events, which count up from `firstUser`, in memory that the next call
+ * uses again; undefined if it is not so.
  */
 function orderCheck(firstUser: number): OrderCheck {
   const last = { dense: firstUser - 1, user: -1, time: -1, input: -1 };

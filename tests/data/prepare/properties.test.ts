@@ -77,6 +77,13 @@ describe('preparing', () => {
     expect(contents(store).map(({ item }) => item)).toEqual(['3', '1', '2', '0']);
   });
 
+  it('keeps users whose ids SQL text cannot hold', async () => {
+    const users = ["o'\0b", 'z', "o'", "o'\0b"];
+    const rows = users.map((user, i) => ({ user, item: String(i), time: START }));
+    const { store } = await bench.build({ files: [bench.write('nul.csv', csv(rows))] });
+    expect(contents(store).map(({ item }) => item)).toEqual(['2', '0', '3', '1']);
+  });
+
   it('keeps the order of the rows when a large file is read by several threads', async () => {
     const rows = Array.from({ length: 200_000 }, (_, i) => ({ user: String(i % 3), item: String(i), time: START }));
     const { store } = await bench.build({ files: [bench.write('large.csv', csv(rows))], idType: 'integer' });
