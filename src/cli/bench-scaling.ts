@@ -21,12 +21,7 @@ export function benchScalingCommand() {
     .description('held-out loss by size of model and data: a grid of runs, a fitted law, a picture')
     .option('--folder <folder>', 'log, store and runs; finished runs are kept', join('runs', 'scaling'))
     .option('--widths <list>', 'model widths', wholeNumbers, [8, 16, 32, 64])
-    .option(
-      '--users <list>',
-      'training users, each share holding the smaller ones',
-      wholeNumbers,
-      [250, 500, 1000, 2000],
-    )
+    .option('--users <list>', 'training users, each share holding the smaller ones', wholeNumbers, [500, 1000, 2000])
     .option(
       '--visits <count>',
       'most times that a run reads a user; early stopping ends it sooner',
