@@ -27,6 +27,7 @@ interface StepCase {
   items: number;
   /** Rows that move at a step: all, or those with a gradient. */
   table: 'adamw' | 'lazy-adam';
+  outputSlots?: number;
 }
 
 const USUAL: StepCase = { kind: 'hstu', d: 256, blocks: 4, heads: 4, tokens: 8192, items: 10_000, table: 'lazy-adam' };
@@ -39,7 +40,8 @@ const PRESETS: Record<string, Partial<StepCase>> = {
   d1024: { d: 1024, heads: 16 },
   'hstu-large': { ...PAPER, tokens: 8192, length: 2048 },
   'hstu-long': { ...PAPER, tokens: 8192, length: 4096 },
-  'fuxi-large': { ...PAPER, kind: 'fuxi', tokens: 4096, length: 2048 },
+  // With the position bias of the recipe of this name, which has the paper's count.
+  'fuxi-large': { ...PAPER, kind: 'fuxi', tokens: 4096, length: 2048, outputSlots: 2048 },
   'fuxi-long': { ...PAPER, kind: 'fuxi', tokens: 4096, length: 4096 },
 };
 
@@ -189,9 +191,9 @@ function headsOf(d: number): number {
 }
 
 function stepConfig(size: StepCase, longest: number): ResolvedConfig {
-  const { kind, d, blocks, heads } = size;
+  const { kind, d, blocks, heads, outputSlots = 1 } = size;
   const input: ConfigInput = {
-    model: { kind, d, blocks, heads, maxLength: longest, outputSlots: 1 },
+    model: { kind, d, blocks, heads, maxLength: longest, outputSlots },
     loss: { negatives: { count: 128 } },
     optimizer: { table: size.table },
   };
