@@ -40,7 +40,7 @@ export async function sortShards(engine: Engine, task: SortTask, tally: Int32Arr
   if (left.length > 0) await sortAndWrite(engine, { ...task, shards: left }, tally);
 }
 
-/** A join does not keep the order: DuckDB holds small pieces of its result back. */
+/** A join does not keep the order: DuckDB holds small pieces of its result back to the end. */
 function mayLieInOrder({ query }: SortTask): boolean {
   return query.integerUser && query.joins.length === 0;
 }
