@@ -9,6 +9,8 @@
 use crate::half::{float_to_half, half_to_float};
 use crate::isa::Isa;
 
+pub mod tile;
+
 pub const LANES: usize = 8;
 
 /// Eight `f32`s.
@@ -55,6 +57,18 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn sums(v: [Self; LANES]) -> Self;
     /// Asks for the line of `p` before it is needed; never faults.
     unsafe fn prefetch(p: *const f32);
+    /// The loop of [`tile::steps`], four steps a turn.
+    #[inline(always)]
+    unsafe fn turns<const ROW: usize, const STEP: usize>(
+        sums: &mut tile::Sums<Self>,
+        turns: usize,
+        a: *const f32,
+        b: *const f32,
+    ) {
+        for k in 0..turns * tile::TURN {
+            unsafe { tile::step::<Self, 2, ROW>(sums, a.add(k * STEP), b.add(k * tile::NR)) };
+        }
+    }
 
     /// Lanes `..left` of `p`, all eight when there are that many; the rest is zero.
     #[inline(always)]
@@ -316,7 +330,7 @@ pub use avx2::Avx2;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{EXP2, LANES, Simd};
+    use super::{EXP2, LANES, Simd, tile};
     use crate::isa::Isa;
     use std::arch::x86_64::*;
 
@@ -486,6 +500,16 @@ mod avx2 {
         #[inline(always)]
         unsafe fn prefetch(p: *const f32) {
             unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+        }
+        #[inline]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn turns<const ROW: usize, const STEP: usize>(
+            sums: &mut tile::Sums<Self>,
+            turns: usize,
+            a: *const f32,
+            b: *const f32,
+        ) {
+            unsafe { tile::turns_avx2::<ROW, STEP>(sums, turns, a, b) }
         }
     }
 }

@@ -6,10 +6,11 @@ use super::bias::{SQUARE, Tables, Term, Window};
 use super::pack::Part;
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::table_grads::{Partial, TableGrads};
-use super::tile::{MR, NR, Product, Scores};
+use super::tile::{Product, Scores};
 use super::weigh::{Panel, Unweigh};
 use crate::ctx::Ctx;
 use crate::mat::{Grad, Mat};
+use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use std::ops::Range;
 

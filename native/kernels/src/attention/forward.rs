@@ -5,10 +5,11 @@
 use super::bias::{SQUARE, Tables, Term, Window};
 use super::pack::Part;
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
-use super::tile::{MR, NR, Product, Scores};
+use super::tile::{Product, Scores};
 use super::weigh::{Panel, Sums, Weigh};
 use crate::ctx::Ctx;
 use crate::mat::{Mat, MatMut};
+use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// Queries that go over a tile of keys while it is in the first-level cache.

@@ -3,8 +3,8 @@
 //! thrash the first-level cache while the block is used.
 
 use super::plan::BLOCK;
-use super::tile::NR;
 use crate::mat::{Mat, MatMut};
+use crate::simd::tile::NR;
 use crate::simd::{LANES, Simd};
 
 /// Floats from one panel of the column form to the next.

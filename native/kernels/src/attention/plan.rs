@@ -7,9 +7,9 @@
 //! no partial copies of gradients, and the same bits for any number of threads. Short sequences are bundled, and the
 //! bundles dealt out over the waves, where they fill the time in which a thread would wait for the last large task.
 
-use super::tile::NR;
 use crate::arena::{Lease, Pod};
 use crate::ctx::Ctx;
+use crate::simd::tile::NR;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -232,8 +232,8 @@ impl Bundles {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tile::MR;
     use super::*;
+    use crate::simd::tile::MR;
     use std::collections::HashSet;
 
     #[test]

@@ -6,12 +6,8 @@
 //! and as a right operand of products; *transposed*, `[rows/16][width][16]`, is the right operand of scores.
 
 use super::pack::PANEL;
+use crate::simd::tile::{MR, NR, Sums, step, steps};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
-
-/// Rows of the tile.
-pub const MR: usize = 6;
-/// Columns of the tile, and of a packed panel.
-pub const NR: usize = 2 * LANES;
 
 /// `C[6, 16] (+)= A[6, depth] B[depth, 16]`; A(r, k) = a[r * ROW + k * STEP], B row-major with 16 to a row.
 #[derive(Clone, Copy)]
@@ -63,11 +59,11 @@ impl<const ROW: usize, const STEP: usize> Kernel for Product<ROW, STEP> {
         unsafe {
             if self.cols > LANES {
                 let mut c = [[V::zero(); 2]; MR];
-                steps::<V, 2, ROW, STEP>(&mut c, self.depth, self.a, self.b);
+                steps::<V, ROW, STEP>(&mut c, self.depth, self.a, self.b);
                 store(c, self.c, self.stride, self.add);
             } else {
                 let mut c = [[V::zero(); 1]; MR];
-                steps::<V, 1, ROW, STEP>(&mut c, self.depth, self.a, self.b);
+                half_steps::<V, ROW, STEP>(&mut c, self.depth, self.a, self.b);
                 store(c, self.c, self.stride, self.add);
             }
         }
@@ -80,11 +76,15 @@ impl Kernel for Scores {
         unsafe {
             if self.cols > LANES {
                 let mut c = [[V::zero(); 2]; MR];
-                self.panels(&mut c);
+                for (depth, a, b) in self.panels() {
+                    steps::<V, NR, 1>(&mut c, depth, a, b);
+                }
                 store(c, self.c, self.stride, self.add);
             } else {
                 let mut c = [[V::zero(); 1]; MR];
-                self.panels(&mut c);
+                for (depth, a, b) in self.panels() {
+                    half_steps::<V, NR, 1>(&mut c, depth, a, b);
+                }
                 store(c, self.c, self.stride, self.add);
             }
         }
@@ -92,55 +92,30 @@ impl Kernel for Scores {
 }
 
 impl Scores {
+    /// The depth in panels of sixteen: how deep each is, and its operands.
     #[inline(always)]
-    unsafe fn panels<V: Simd, const WIDE: usize>(&self, c: &mut [[V; WIDE]; MR]) {
-        let (mut a, mut b, mut left) = (self.a, self.b, self.depth);
-        while left > 0 {
-            let depth = left.min(NR);
-            unsafe { steps::<V, WIDE, NR, 1>(c, depth, a, b) };
-            (a, b) = (a.wrapping_add(PANEL), b.wrapping_add(NR * NR));
-            left -= depth;
-        }
+    fn panels(self) -> impl Iterator<Item = (usize, *const f32, *const f32)> {
+        (0..self.depth).step_by(NR).map(move |at| {
+            let depth = NR.min(self.depth - at);
+            (
+                depth,
+                self.a.wrapping_add(at / NR * PANEL),
+                self.b.wrapping_add(at * NR),
+            )
+        })
     }
 }
 
-/// Steps of the depth per loop turn.
-const UNROLL: usize = 4;
-
+/// [`steps`] on the first half of the columns.
 #[inline(always)]
-unsafe fn steps<V: Simd, const WIDE: usize, const ROW: usize, const STEP: usize>(
-    c: &mut [[V; WIDE]; MR],
+unsafe fn half_steps<V: Simd, const ROW: usize, const STEP: usize>(
+    sums: &mut Sums<V, 1>,
     depth: usize,
-    mut a: *const f32,
-    mut b: *const f32,
+    a: *const f32,
+    b: *const f32,
 ) {
-    unsafe {
-        for _ in 0..depth / UNROLL {
-            for u in 0..UNROLL {
-                step::<V, WIDE, ROW>(c, a.add(u * STEP), b.add(u * NR));
-            }
-            (a, b) = (a.add(UNROLL * STEP), b.add(UNROLL * NR));
-        }
-        for _ in 0..depth % UNROLL {
-            step::<V, WIDE, ROW>(c, a, b);
-            (a, b) = (a.add(STEP), b.add(NR));
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn step<V: Simd, const WIDE: usize, const ROW: usize>(c: &mut [[V; WIDE]; MR], a: *const f32, b: *const f32) {
-    unsafe {
-        let mut row = [V::zero(); WIDE];
-        for (w, lanes) in row.iter_mut().enumerate() {
-            *lanes = V::load(b.add(w * LANES));
-        }
-        for (r, c) in c.iter_mut().enumerate() {
-            let x = V::splat(*a.add(r * ROW));
-            for (c, b) in c.iter_mut().zip(row) {
-                *c = x.fma(b, *c);
-            }
-        }
+    for k in 0..depth {
+        unsafe { step::<V, 1, ROW>(sums, a.add(k * STEP), b.add(k * NR)) };
     }
 }
 

@@ -1,7 +1,7 @@
 //! What turns scores into weights: the only place where HSTU, FuXi and softmax attention differ inside a tile.
 
 use super::plan::BLOCK;
-use super::tile::{MR, NR};
+use crate::simd::tile::{MR, NR};
 use crate::simd::{LANES, Simd};
 
 /// Six queries against the keys of one tile, one head.

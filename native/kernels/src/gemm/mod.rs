@@ -18,4 +18,4 @@ mod tile;
 pub use multiply::{Finish, Right, Shape, multiply};
 pub use outer::outer;
 pub use source::{Source, rows_ahead};
-pub use tile::{MR, NR, Tile, tile};
+pub use tile::{Tile, tile};

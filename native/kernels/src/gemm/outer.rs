@@ -4,10 +4,11 @@
 
 use super::pack::{copy_line, even_part};
 use super::source::Source;
-use super::tile::{MR, NR, Tile, tile};
+use super::tile::{Tile, tile};
 use crate::ctx::Ctx;
 use crate::mat::{Grad, MatMut};
 use crate::reduce::add_row;
+use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// Tokens of a slice, all of which a tile adds up in registers: a panel of B takes 32 KB, a sliver of A 12 KB.

@@ -1,8 +1,8 @@
 //! Packing: operands laid out in the order the tile reads them. Depth outermost, then 6 (left) or 16 (right) neighbours.
 
 use super::source::Source;
-use super::tile::{MR, NR};
 use crate::mat::Mat;
+use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd};
 
 /// Packs rows `[first, first + rows)`, columns `[k, k + depth)` of a source as slivers of six rows, `[depth][6]` each;

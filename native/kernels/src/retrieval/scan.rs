@@ -6,10 +6,11 @@
 
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
-use crate::gemm::{MR, NR, Tile, tile};
+use crate::gemm::{Tile, tile};
 use crate::mat::Mat;
 use crate::rows::{Element, Rows, load_vector};
 use crate::shape::check_table;
+use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::with_rows;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -8,10 +8,10 @@ use super::scan::{Scan, Scores, Sink};
 use crate::arena::Pod;
 use crate::ctx::Ctx;
 use crate::fault::{Outcome, check_ids};
-use crate::gemm::NR;
 use crate::mat::{Disjoint, Mat};
 use crate::rows::Rows;
 use crate::shape::check_len;
+use crate::simd::tile::NR;
 use crate::simd::{LANES, Simd};
 
 const OP: &str = "target_rank";

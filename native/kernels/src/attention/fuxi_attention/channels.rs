@@ -6,9 +6,10 @@ use crate::attention::bias::{SQUARE, Tables, Term, Window};
 use crate::attention::pack::Part;
 use crate::attention::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use crate::attention::table_grads::{Partial, TableGrads};
-use crate::attention::tile::{MR, NR, Product, Scores};
+use crate::attention::tile::{Product, Scores};
 use crate::ctx::Ctx;
 use crate::mat::{Mat, MatMut};
+use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use std::ops::Range;
 

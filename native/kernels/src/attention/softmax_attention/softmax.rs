@@ -2,10 +2,10 @@
 //! the maximum grows; backward has the final normaliser.
 
 use super::dropout_index;
-use crate::attention::tile::MR;
 use crate::attention::weigh::{Panel, Sums, Unweigh, Weigh};
 use crate::mat::{Mat, MatMut};
 use crate::rng::Dropout;
+use crate::simd::tile::MR;
 use crate::simd::{LANES, Simd};
 
 /// Most keys of a tile.
