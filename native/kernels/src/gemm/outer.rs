@@ -108,11 +108,12 @@ impl<B: Source> Kernel for Columns<'_, B> {
                     },
                 );
             }
-            for i in (0..self.to.to.rows).step_by(MR) {
-                let a = self.slivers.add(i / MR * self.stride);
-                for at in (0..self.cols).step_by(NR) {
+            // The panel stays in the first-level cache while the slivers, a third as wide, pass by.
+            for at in (0..self.cols).step_by(NR) {
+                let b = self.panels.add(at * depth);
+                for i in (0..self.to.to.rows).step_by(MR) {
+                    let a = self.slivers.add(i / MR * self.stride);
                     let c = self.columns(self.to.to, i);
-                    let b = self.panels.add(at * depth);
                     let (rows, cols) = (MR.min(self.to.to.rows - i), NR.min(self.cols - at));
                     let to = Grad {
                         to: MatMut { ptr: c.at(0, at), ..c },
