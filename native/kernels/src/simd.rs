@@ -2,7 +2,8 @@
 //!
 //! The pattern: a body is `#[inline(always)] unsafe fn body<V: Simd>(..)`, and [`simd_fn!`](crate::simd_fn) makes the
 //! entry `name(isa, ..)` that runs it inside a function with the right target features (only there do the intrinsics
-//! become single instructions). Entries are `inline(never)`: a register tile inlined into its outer loops spills.
+//! become single instructions). Entries are `inline(never)`, since a register tile inlined into its outer loops spills; the
+//! attribute is on the entry itself because rustc 1.95 does not pass it on for a function with target features.
 //! Lane arithmetic in a closure (`map_or`, `from_fn`) is the trap: one that is not inlined has no target features, and
 //! each of its intrinsics becomes a call. Loops and `match` are safe.
 
@@ -23,6 +24,12 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     const ISA: Isa;
     unsafe fn zero() -> Self;
     unsafe fn splat(x: f32) -> Self;
+    /// [`Simd::splat`] of a constant that stays in a register over a loop. Of plain ones the compiler thinks that loading
+    /// them again is cheap, and does so for every eight lanes once it runs out of registers elsewhere.
+    #[inline(always)]
+    unsafe fn constant(x: f32) -> Self {
+        unsafe { Self::splat(x) }
+    }
     unsafe fn load(p: *const f32) -> Self;
     unsafe fn store(self, p: *mut f32);
     /// Lanes `n..` are zero; memory beyond `p[n]` is not touched.
@@ -92,30 +99,40 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
             }
         }
     }
+    /// `2^self`, clamped to the range of normal floats.
+    #[inline(always)]
+    unsafe fn exp2_clamped(self) -> Self {
+        unsafe { self.min(Self::constant(126.0)).max(Self::constant(-126.0)).exp2() }
+    }
     /// `e^self`, clamped to the range of normal floats.
     #[inline(always)]
     unsafe fn exp(self) -> Self {
+        unsafe { self.mul(Self::splat(std::f32::consts::LOG2_E)).exp2_clamped() }
+    }
+    /// `1 + e^-self`.
+    #[inline(always)]
+    unsafe fn one_plus_exp_neg(self) -> Self {
         unsafe {
-            let t = self.mul(Self::splat(std::f32::consts::LOG2_E));
-            t.min(Self::splat(126.0)).max(Self::splat(-126.0)).exp2()
+            let power = self.mul(Self::constant(-std::f32::consts::LOG2_E));
+            Self::constant(1.0).add(power.exp2_clamped())
         }
     }
     /// `1 / (1 + e^-self)`.
     #[inline(always)]
     unsafe fn sigmoid(self) -> Self {
-        unsafe { Self::splat(1.0).div(Self::splat(1.0).add(Self::zero().sub(self).exp())) }
+        unsafe { Self::constant(1.0).div(self.one_plus_exp_neg()) }
     }
     /// `self * sigmoid(self)`. A division beats reciprocal + Newton on Zen 3.
     #[inline(always)]
     unsafe fn silu(self) -> Self {
-        unsafe { self.div(Self::splat(1.0).add(Self::zero().sub(self).exp())) }
+        unsafe { self.div(self.one_plus_exp_neg()) }
     }
     /// Derivative of [`Simd::silu`] at `self`.
     #[inline(always)]
     unsafe fn silu_grad(self) -> Self {
         unsafe {
             let s = self.sigmoid();
-            s.mul(self).fma(Self::splat(1.0).sub(s), s)
+            s.mul(self).fma(Self::constant(1.0).sub(s), s)
         }
     }
 }
@@ -125,16 +142,15 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
 macro_rules! simd_fn {
     ($(#[$meta:meta])* $vis:vis fn $name:ident = $body:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)?) => {
         $(#[$meta])*
+        #[inline(never)]
         #[allow(clippy::too_many_arguments)]
         $vis unsafe fn $name(isa: $crate::isa::Isa, $($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,f16c")]
-            #[inline(never)]
             #[allow(clippy::too_many_arguments)]
             unsafe fn avx2($($arg: $ty),*) $(-> $ret)? {
                 unsafe { $body::<$crate::simd::Avx2>($($arg),*) }
             }
-            #[inline(never)]
             #[allow(clippy::too_many_arguments)]
             unsafe fn portable($($arg: $ty),*) $(-> $ret)? {
                 unsafe { $body::<$crate::simd::Portable>($($arg),*) }
@@ -161,10 +177,10 @@ pub(crate) trait Kernel {
 ///
 /// # Safety
 /// This CPU has `isa`; the kernel's own pointers are valid.
+#[inline(never)]
 pub(crate) unsafe fn dispatch<K: Kernel>(isa: Isa, kernel: K) {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c")]
-    #[inline(never)]
     unsafe fn avx2<K: Kernel>(kernel: K) {
         unsafe { kernel.run::<Avx2>() }
     }
@@ -356,6 +372,16 @@ mod avx2 {
         unsafe fn splat(x: f32) -> Self {
             unsafe { Avx2(_mm256_set1_ps(x)) }
         }
+        #[inline]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn constant(x: f32) -> Self {
+            let mut lanes = _mm256_set1_ps(x);
+            // SAFETY: no instruction at all, but the compiler cannot know the value.
+            unsafe {
+                std::arch::asm!("/* {0} */", inout(ymm_reg) lanes, options(pure, nomem, nostack, preserves_flags))
+            };
+            Avx2(lanes)
+        }
         #[inline(always)]
         unsafe fn load(p: *const f32) -> Self {
             unsafe { Avx2(_mm256_loadu_ps(p)) }
@@ -419,15 +445,13 @@ mod avx2 {
         #[inline(always)]
         unsafe fn exp2(self) -> Self {
             unsafe {
-                // Adding 1.5 * 2^23 leaves the nearest integer in the low mantissa bits.
-                let magic = _mm256_set1_ps(12_582_912.0);
-                let m = _mm256_add_ps(self.0, magic);
-                let f = _mm256_sub_ps(self.0, _mm256_sub_ps(m, magic));
-                let mut p = _mm256_set1_ps(EXP2[5]);
+                let whole = _mm256_cvtps_epi32(self.0);
+                let f = _mm256_sub_ps(self.0, _mm256_cvtepi32_ps(whole));
+                let mut p = Self::constant(EXP2[5]).0;
                 for c in [EXP2[4], EXP2[3], EXP2[2], EXP2[1], EXP2[0]] {
-                    p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(c));
+                    p = _mm256_fmadd_ps(p, f, Self::constant(c).0);
                 }
-                let scale = _mm256_slli_epi32::<23>(_mm256_castps_si256(m));
+                let scale = _mm256_slli_epi32::<23>(whole);
                 Avx2(_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), scale)))
             }
         }

@@ -131,7 +131,7 @@ impl Unweigh for Silu {
                     }
                     let sigmoid = x.sigmoid();
                     let weight = x.mul(sigmoid);
-                    let slope = weight.fma(V::splat(1.0).sub(sigmoid), sigmoid);
+                    let slope = weight.fma(V::constant(1.0).sub(sigmoid), sigmoid);
                     let ds = V::load(g.add(at)).mul(slope);
                     weight.store(s.add(at));
                     ds.store(g.add(at));
