@@ -13,6 +13,8 @@ use crate::isa::Isa;
 pub mod tile;
 
 pub const LANES: usize = 8;
+/// Floats of a cache line.
+pub const LINE: usize = 16;
 
 /// Eight `f32`s.
 ///

@@ -5,7 +5,7 @@
 use super::plan::BLOCK;
 use crate::mat::{Mat, MatMut};
 use crate::simd::tile::NR;
-use crate::simd::{LANES, Simd};
+use crate::simd::{LANES, LINE, Simd};
 
 /// Floats from one panel of the column form to the next.
 pub const PANEL: usize = BLOCK * NR;
@@ -84,7 +84,9 @@ impl Part<Mat> {
                     if row + LANES <= self.rows && col + LANES <= self.width {
                         for (r, lanes) in rows.iter_mut().enumerate() {
                             *lanes = V::load(self.at(row + r, col));
-                            V::prefetch(self.at(row + r, col).wrapping_add(AHEAD * self.of.stride));
+                            if col % LINE == 0 {
+                                V::prefetch(self.at(row + r, col).wrapping_add(AHEAD * self.of.stride));
+                            }
                         }
                     } else {
                         for (r, lanes) in rows.iter_mut().enumerate().take(self.rows.saturating_sub(row)) {
@@ -116,12 +118,14 @@ impl Part<MatMut> {
             let scale = V::splat(scale);
             for row in 0..self.rows {
                 let to = self.of.ptr.add((self.row + row) * self.of.stride + self.col);
-                for col in (0..self.width).step_by(LANES) {
-                    let (to, left) = (to.add(col), self.width - col);
-                    V::prefetch(to.wrapping_add(AHEAD * self.of.stride));
-                    let x = V::load(from.add(row * stride + col)).mul(scale);
-                    let x = if add { V::load_upto(to, left).add(x) } else { x };
-                    x.store_upto(to, left);
+                for line in (0..self.width).step_by(LINE) {
+                    V::prefetch(to.wrapping_add(AHEAD * self.of.stride + line));
+                    for col in (line..self.width.min(line + LINE)).step_by(LANES) {
+                        let (to, left) = (to.add(col), self.width - col);
+                        let x = V::load(from.add(row * stride + col)).mul(scale);
+                        let x = if add { V::load_upto(to, left).add(x) } else { x };
+                        x.store_upto(to, left);
+                    }
                 }
             }
         }

@@ -1,10 +1,7 @@
 //! Where a product's operand comes from, row by row.
 
 use crate::mat::Mat;
-use crate::simd::Simd;
-
-/// Floats of a cache line.
-const LINE: usize = 16;
+use crate::simd::{LINE, Simd};
 
 /// An operand whose rows are computed when they are packed.
 pub trait Source: Sync {

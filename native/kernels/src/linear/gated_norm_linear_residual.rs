@@ -13,7 +13,7 @@ use crate::norm::norm::check_eps;
 use crate::norm::rows::{NormGrad, row_norm_grad};
 use crate::rng::Dropout;
 use crate::shape::{check_grad, check_mat, check_mut, check_vec};
-use crate::simd::{LANES, Simd};
+use crate::simd::{LANES, LINE, Simd};
 
 const OP: &str = "gated_norm_linear_residual";
 
@@ -105,24 +105,26 @@ impl Finish for ThroughGatedNorm<'_> {
             let (mean, rstd) = (V::splat(stats[0]), V::splat(stats[1]));
             let du = b.du.to.row(i).as_mut_ptr();
             drop_row::<V>(&b.dropout, dropout_row(i, n), acc, n);
-            for at in (0..n).step_by(LANES) {
+            for line in (0..n).step_by(LINE) {
                 for next in [
-                    b.u.at(i + 1, at),
-                    b.o.at(i + 1, at),
-                    b.du.to.at(i + 1, at),
-                    b.d_o.to.at(i + 1, at),
+                    b.u.at(i + 1, line),
+                    b.o.at(i + 1, line),
+                    b.du.to.at(i + 1, line),
+                    b.d_o.to.at(i + 1, line),
                 ] {
                     V::prefetch(next);
                 }
-                let (left, g, du) = (n - at, V::load(acc.add(at)), du.add(at));
-                V::load_upto(u.add(at), left).mul(g).store(acc.add(at));
-                let d = V::load_upto(o.add(at), left).sub(mean).mul(rstd).mul(g);
-                let d = if b.du.accumulate {
-                    V::load_upto(du, left).add(d)
-                } else {
-                    d
-                };
-                d.store_upto(du, left);
+                for at in (line..n.min(line + LINE)).step_by(LANES) {
+                    let (left, g, du) = (n - at, V::load(acc.add(at)), du.add(at));
+                    V::load_upto(u.add(at), left).mul(g).store(acc.add(at));
+                    let d = V::load_upto(o.add(at), left).sub(mean).mul(rstd).mul(g);
+                    let d = if b.du.accumulate {
+                        V::load_upto(du, left).add(d)
+                    } else {
+                        d
+                    };
+                    d.store_upto(du, left);
+                }
             }
             row_norm_grad::<V>(NormGrad {
                 norm: b.norm,

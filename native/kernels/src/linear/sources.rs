@@ -6,7 +6,7 @@ use crate::mat::{Mat, MatMut};
 use crate::norm::Norm;
 use crate::norm::rows::row_stats;
 use crate::rng::Dropout;
-use crate::simd::{LANES, Simd};
+use crate::simd::{LANES, LINE, Simd};
 
 /// Fills `stage` with the dropout factors of columns `[k, k + n)` of row `i`; what follows multiplies them in place.
 #[inline(always)]
@@ -32,10 +32,12 @@ impl Source for Dropped {
             let x = self.x.at(i, k);
             factors(&self.dropout, i, self.x.cols, k, n, stage);
             let next = i + rows_ahead(n);
-            for at in (0..n).step_by(LANES) {
-                let to = stage.add(at);
-                V::prefetch(self.x.at(next, k + at));
-                V::load(to).mul(V::load_upto(x.add(at), n - at)).store(to);
+            for line in (0..n).step_by(LINE) {
+                V::prefetch(self.x.at(next, k + line));
+                for at in (line..n.min(line + LINE)).step_by(LANES) {
+                    let to = stage.add(at);
+                    V::load(to).mul(V::load_upto(x.add(at), n - at)).store(to);
+                }
             }
             stage
         }
@@ -81,6 +83,21 @@ impl Source for Normed {
 
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        unsafe { self.gated_row::<V>(None, i, k, n, stage) }
+    }
+}
+
+impl Normed {
+    /// The row, times that of `gate` if there is one.
+    #[inline(always)]
+    unsafe fn gated_row<V: Simd>(
+        &self,
+        gate: Option<Mat>,
+        i: usize,
+        k: usize,
+        n: usize,
+        stage: *mut f32,
+    ) -> *const f32 {
         unsafe {
             let stats = self.stats.row(i);
             let (mean, rstd) = (V::splat(stats[0]), V::splat(stats[1]));
@@ -90,12 +107,22 @@ impl Source for Normed {
                 factors(&self.dropout, i, self.x.cols, k, n, stage);
             }
             let next = i + rows_ahead(n);
-            for at in (0..n).step_by(LANES) {
-                let to = stage.add(at);
-                V::prefetch(self.x.at(next, k + at));
-                let xhat = V::load_upto(x.add(at), n - at).sub(mean).mul(rstd);
-                let out = if dropped { xhat.mul(V::load(to)) } else { xhat };
-                out.store(to);
+            for line in (0..n).step_by(LINE) {
+                V::prefetch(self.x.at(next, k + line));
+                if let Some(gate) = gate {
+                    V::prefetch(gate.at(next, k + line));
+                }
+                for at in (line..n.min(line + LINE)).step_by(LANES) {
+                    let to = stage.add(at);
+                    let mut out = V::load_upto(x.add(at), n - at).sub(mean).mul(rstd);
+                    if dropped {
+                        out = out.mul(V::load(to));
+                    }
+                    if let Some(gate) = gate {
+                        out = out.mul(V::load_upto(gate.at(i, k + at), n - at));
+                    }
+                    out.store(to);
+                }
             }
             stage
         }
@@ -116,17 +143,7 @@ impl Source for Gated {
 
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
-        unsafe {
-            self.o.row::<V>(i, k, n, stage);
-            let u = self.u.at(i, k);
-            let next = i + rows_ahead(n);
-            for at in (0..n).step_by(LANES) {
-                let to = stage.add(at);
-                V::prefetch(self.u.at(next, k + at));
-                V::load(to).mul(V::load_upto(u.add(at), n - at)).store(to);
-            }
-            stage
-        }
+        unsafe { self.o.gated_row::<V>(Some(self.u), i, k, n, stage) }
     }
 }
 
@@ -142,11 +159,13 @@ impl Source for SwiGlu {
             let h1 = self.h.at(i, k);
             let h3 = h1.add(self.h.cols / 2);
             let next = i + rows_ahead(n);
-            for at in (0..n).step_by(LANES) {
-                V::prefetch(self.h.at(next, k + at));
-                V::prefetch(self.h.at(next, self.h.cols / 2 + k + at));
-                let (a, b) = (V::load_upto(h1.add(at), n - at), V::load_upto(h3.add(at), n - at));
-                a.silu().mul(b).store(stage.add(at));
+            for line in (0..n).step_by(LINE) {
+                V::prefetch(self.h.at(next, k + line));
+                V::prefetch(self.h.at(next, self.h.cols / 2 + k + line));
+                for at in (line..n.min(line + LINE)).step_by(LANES) {
+                    let (a, b) = (V::load_upto(h1.add(at), n - at), V::load_upto(h3.add(at), n - at));
+                    a.silu().mul(b).store(stage.add(at));
+                }
             }
             stage
         }
@@ -173,16 +192,18 @@ impl Source for ActGrad {
             let saved = self.saved.at(i, k);
             let to = if self.keep { dy } else { stage };
             let next = i + rows_ahead(n);
-            for at in (0..n).step_by(LANES) {
-                V::prefetch(self.dy.at(next, k + at));
-                V::prefetch(self.saved.at(next, k + at));
-                let (g, s) = (V::load_upto(dy.add(at), n - at), V::load_upto(saved.add(at), n - at));
-                let dz = if self.act == Act::Silu {
-                    g.mul(s.silu_grad())
-                } else {
-                    g.where_positive(s)
-                };
-                dz.store_upto(to.add(at), n - at);
+            for line in (0..n).step_by(LINE) {
+                V::prefetch(self.dy.at(next, k + line));
+                V::prefetch(self.saved.at(next, k + line));
+                for at in (line..n.min(line + LINE)).step_by(LANES) {
+                    let (g, s) = (V::load_upto(dy.add(at), n - at), V::load_upto(saved.add(at), n - at));
+                    let dz = if self.act == Act::Silu {
+                        g.mul(s.silu_grad())
+                    } else {
+                        g.where_positive(s)
+                    };
+                    dz.store_upto(to.add(at), n - at);
+                }
             }
             to
         }
