@@ -270,39 +270,35 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             let (weights, grads) = (s.weights.add((row - from) * ROW), s.grads.add((row - from) * ROW));
             panel.prefetch::<V>(panel.bias);
             panel.prefetch::<V>(total);
-            for col in (0..panel.keys).step_by(NR) {
-                let scores = Scores {
-                    depth: a,
-                    a: s.q.add(row * NR),
-                    b: s.k_t.add((tile + col) * a.next_multiple_of(LANES)),
-                    c: weights.add(col),
-                    stride: ROW,
-                    add: false,
-                    cols: panel.keys - col,
-                };
-                scores.compute::<V>();
-                let scores = Scores {
-                    depth: v,
-                    a: s.d_o.add(row * NR),
-                    b: s.v_t.add((tile + col) * v.next_multiple_of(LANES)),
-                    c: grads.add(col),
-                    ..scores
-                };
-                scores.compute::<V>();
-            }
+            let scores = Scores {
+                depth: a,
+                a: s.q.add(row * NR),
+                b: s.k_t.add(tile * a.next_multiple_of(LANES)),
+                c: weights,
+                stride: ROW,
+                add: false,
+                cols: panel.keys,
+            };
+            scores.compute::<V>();
+            let scores = Scores {
+                depth: v,
+                a: s.d_o.add(row * NR),
+                b: s.v_t.add(tile * v.next_multiple_of(LANES)),
+                c: grads,
+                ..scores
+            };
+            scores.compute::<V>();
             self.pass.unweigh.backward::<V>(&panel, weights, grads, total, fresh);
-            for col in (0..a).step_by(NR) {
-                let product = Product::<ROW, 1> {
-                    depth: panel.keys,
-                    a: grads,
-                    b: s.k.add(col * BLOCK + tile * NR),
-                    c: s.dq.add((row - from) * a_wide + col),
-                    stride: a_wide,
-                    add: tile > 0,
-                    cols: a - col,
-                };
-                product.compute::<V>();
-            }
+            let product = Product::<ROW, 1> {
+                depth: panel.keys,
+                a: grads,
+                b: s.k.add(tile * NR),
+                c: s.dq.add((row - from) * a_wide),
+                stride: a_wide,
+                add: tile > 0,
+                cols: a,
+            };
+            product.compute::<V>();
         }
     }
 
@@ -321,21 +317,17 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             for (width, wide, weights, right, sums) in
                 [(v, v_wide, s.weights, s.d_o, s.dv), (a, a_wide, s.grads, s.q, s.dk)]
             {
-                for col in (0..width).step_by(NR) {
-                    unsafe {
-                        let product = Product::<1, ROW> {
-                            depth: rows - first,
-                            a: weights.add(first * ROW + key - tile),
-                            b: right.add(col * BLOCK + (strip.start + first) * NR),
-                            c: sums.add(key * wide + col),
-                            stride: wide,
-                            // An earlier strip of this block has seen these keys.
-                            add: strip.start > 0 && position < query,
-                            cols: width - col,
-                        };
-                        product.compute::<V>();
-                    }
-                }
+                let product = Product::<1, ROW> {
+                    depth: rows - first,
+                    a: weights.wrapping_add(first * ROW + key - tile),
+                    b: right.wrapping_add((strip.start + first) * NR),
+                    c: sums.wrapping_add(key * wide),
+                    stride: wide,
+                    // An earlier strip of this block has seen these keys.
+                    add: strip.start > 0 && position < query,
+                    cols: width,
+                };
+                unsafe { product.compute::<V>() };
             }
         }
     }

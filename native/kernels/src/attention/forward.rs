@@ -233,18 +233,16 @@ impl<W: Weigh> ForwardTask<'_, W> {
         };
         unsafe {
             panel.prefetch::<V>(panel.bias);
-            for col in (0..panel.keys).step_by(NR) {
-                let scores = Scores {
-                    depth: heads.a,
-                    a: q.add(slot * a * BLOCK + row * NR),
-                    b: k.add((tile + col) * heads.a.next_multiple_of(LANES)),
-                    c: weights.add(col),
-                    stride: ROW,
-                    add: false,
-                    cols: panel.keys - col,
-                };
-                scores.compute::<V>();
-            }
+            let scores = Scores {
+                depth: heads.a,
+                a: q.add(slot * a * BLOCK + row * NR),
+                b: k.add(tile * heads.a.next_multiple_of(LANES)),
+                c: weights,
+                stride: ROW,
+                add: false,
+                cols: panel.keys,
+            };
+            scores.compute::<V>();
             let so_far = Sums {
                 o: o.add((slot * BLOCK + row) * v_wide),
                 stride: v_wide,
@@ -252,18 +250,16 @@ impl<W: Weigh> ForwardTask<'_, W> {
                 state: state.cast::<[f32; 2]>().add(slot * BLOCK + row),
             };
             self.pass.weigh.forward::<V>(&panel, weights, &so_far);
-            for col in (0..heads.v).step_by(NR) {
-                let product = Product::<ROW, 1> {
-                    depth: panel.keys,
-                    a: weights,
-                    b: v.add(col * BLOCK + tile * NR),
-                    c: so_far.o.add(col),
-                    stride: v_wide,
-                    add: key > 0,
-                    cols: heads.v - col,
-                };
-                product.compute::<V>();
-            }
+            let product = Product::<ROW, 1> {
+                depth: panel.keys,
+                a: weights,
+                b: v.add(tile * NR),
+                c: so_far.o,
+                stride: v_wide,
+                add: key > 0,
+                cols: heads.v,
+            };
+            product.compute::<V>();
         }
     }
 

@@ -9,21 +9,21 @@ use super::pack::PANEL;
 use crate::simd::tile::{MR, NR, Sums, step, steps};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
-/// `C[6, 16] (+)= A[6, depth] B[depth, 16]`; A(r, k) = a[r * ROW + k * STEP], B row-major with 16 to a row.
+/// `C[6, cols] (+)= A[6, depth] B[depth, cols]`; A(r, k) = a[r * ROW + k * STEP], B in column form.
 #[derive(Clone, Copy)]
 pub struct Product<const ROW: usize, const STEP: usize> {
     pub depth: usize,
     pub a: *const f32,
     pub b: *const f32,
     pub c: *mut f32,
-    /// Floats from one row of C to the next.
+    /// Floats from one row of C to the next; there is room for whole vectors.
     pub stride: usize,
     pub add: bool,
-    /// Columns wanted, 1..=16; with at most 8 only half the work is done.
+    /// Columns wanted; of the last sixteen only half are computed if no more are.
     pub cols: usize,
 }
 
-/// `C[6, 16] (+)= A[6, depth] B[depth, 16]`, A in column form, B transposed.
+/// `C[6, cols] (+)= A[6, depth] B[depth, cols]`, A in column form, B transposed.
 #[derive(Clone, Copy)]
 pub struct Scores {
     pub depth: usize,
@@ -37,7 +37,7 @@ pub struct Scores {
 
 impl<const ROW: usize, const STEP: usize> Product<ROW, STEP> {
     /// # Safety
-    /// The operands hold `depth` steps, C has room for 6 x 16 (6 x 8 if `cols` <= 8), this CPU has `V`'s instructions.
+    /// The operands hold `depth` steps, C has room for 6 x `cols` rounded up to 8, this CPU has `V`'s instructions.
     #[inline(always)]
     pub unsafe fn compute<V: Simd>(self) {
         unsafe { dispatch(V::ISA, self) }
@@ -56,15 +56,18 @@ impl Scores {
 impl<const ROW: usize, const STEP: usize> Kernel for Product<ROW, STEP> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
-        unsafe {
-            if self.cols > LANES {
-                let mut c = [[V::zero(); 2]; MR];
-                steps::<V, ROW, STEP>(&mut c, self.depth, self.a, self.b);
-                store(c, self.c, self.stride, self.add);
-            } else {
-                let mut c = [[V::zero(); 1]; MR];
-                half_steps::<V, ROW, STEP>(&mut c, self.depth, self.a, self.b);
-                store(c, self.c, self.stride, self.add);
+        for at in (0..self.cols).step_by(NR) {
+            unsafe {
+                let (b, c) = (self.b.add(at / NR * PANEL), self.c.add(at));
+                if self.cols - at > LANES {
+                    let mut sums = [[V::zero(); 2]; MR];
+                    steps::<V, ROW, STEP>(&mut sums, self.depth, self.a, b);
+                    store(sums, c, self.stride, self.add);
+                } else {
+                    let mut sums = [[V::zero(); 1]; MR];
+                    half_steps::<V, ROW, STEP>(&mut sums, self.depth, self.a, b);
+                    store(sums, c, self.stride, self.add);
+                }
             }
         }
     }
@@ -73,36 +76,27 @@ impl<const ROW: usize, const STEP: usize> Kernel for Product<ROW, STEP> {
 impl Kernel for Scores {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
-        unsafe {
-            if self.cols > LANES {
-                let mut c = [[V::zero(); 2]; MR];
-                for (depth, a, b) in self.panels() {
-                    steps::<V, NR, 1>(&mut c, depth, a, b);
+        let deep = self.depth.next_multiple_of(LANES);
+        for at in (0..self.cols).step_by(NR) {
+            unsafe {
+                let (b, c) = (self.b.add(at * deep), self.c.add(at));
+                if self.cols - at > LANES {
+                    let mut sums = [[V::zero(); 2]; MR];
+                    for k in (0..self.depth).step_by(NR) {
+                        let (depth, a) = (NR.min(self.depth - k), self.a.add(k / NR * PANEL));
+                        steps::<V, NR, 1>(&mut sums, depth, a, b.add(k * NR));
+                    }
+                    store(sums, c, self.stride, self.add);
+                } else {
+                    let mut sums = [[V::zero(); 1]; MR];
+                    for k in (0..self.depth).step_by(NR) {
+                        let (depth, a) = (NR.min(self.depth - k), self.a.add(k / NR * PANEL));
+                        half_steps::<V, NR, 1>(&mut sums, depth, a, b.add(k * NR));
+                    }
+                    store(sums, c, self.stride, self.add);
                 }
-                store(c, self.c, self.stride, self.add);
-            } else {
-                let mut c = [[V::zero(); 1]; MR];
-                for (depth, a, b) in self.panels() {
-                    half_steps::<V, NR, 1>(&mut c, depth, a, b);
-                }
-                store(c, self.c, self.stride, self.add);
             }
         }
-    }
-}
-
-impl Scores {
-    /// The depth in panels of sixteen: how deep each is, and its operands.
-    #[inline(always)]
-    fn panels(self) -> impl Iterator<Item = (usize, *const f32, *const f32)> {
-        (0..self.depth).step_by(NR).map(move |at| {
-            let depth = NR.min(self.depth - at);
-            (
-                depth,
-                self.a.wrapping_add(at / NR * PANEL),
-                self.b.wrapping_add(at * NR),
-            )
-        })
     }
 }
 

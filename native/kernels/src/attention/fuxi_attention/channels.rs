@@ -10,7 +10,7 @@ use crate::attention::tile::{Product, Scores};
 use crate::ctx::Ctx;
 use crate::mat::{Mat, MatMut};
 use crate::simd::tile::{MR, NR};
-use crate::simd::{Kernel, LANES, Simd, dispatch};
+use crate::simd::{Kernel, Simd, dispatch};
 use std::ops::Range;
 
 /// Columns of `o` and `d_o` from one head to the next, in widths of a head.
@@ -240,7 +240,7 @@ impl ForwardTask<'_> {
                         c: sums.add(row * wide + col),
                         stride: wide,
                         add: window.key > 0,
-                        cols: width - col,
+                        cols: NR.min(width - col),
                     };
                     product.compute::<V>();
                 }
@@ -312,20 +312,18 @@ impl BackwardTask<'_> {
         for key in (0..window.visible(strip.end - 1)).step_by(MR) {
             let position = window.key + key;
             let first = strip.start + position.saturating_sub(query) / MR * MR;
-            for col in (0..width).step_by(NR) {
-                unsafe {
-                    let product = Product::<1, BLOCK> {
-                        depth: strip.end.next_multiple_of(MR) - first,
-                        a: self.scratch.weights.add(first * BLOCK + key),
-                        b: self.scratch.o.add(col * BLOCK + first * NR),
-                        c: self.scratch.dv.add(key * wide + col),
-                        stride: wide,
-                        // An earlier strip of this block has seen these keys.
-                        add: strip.start > 0 && position < query,
-                        cols: width - col,
-                    };
-                    product.compute::<V>();
-                }
+            unsafe {
+                let product = Product::<1, BLOCK> {
+                    depth: strip.end.next_multiple_of(MR) - first,
+                    a: self.scratch.weights.add(first * BLOCK + key),
+                    b: self.scratch.o.add(first * NR),
+                    c: self.scratch.dv.add(key * wide),
+                    stride: wide,
+                    // An earlier strip of this block has seen these keys.
+                    add: strip.start > 0 && position < query,
+                    cols: width,
+                };
+                product.compute::<V>();
             }
         }
     }
@@ -335,20 +333,17 @@ impl BackwardTask<'_> {
     unsafe fn total<V: Simd>(&self, window: &Window, fresh: bool) {
         let width = self.x.heads.v;
         for row in (0..window.queries).step_by(MR) {
-            let keys = window.visible(row + MR - 1);
-            for col in (0..keys).step_by(NR) {
-                unsafe {
-                    let scores = Scores {
-                        depth: width,
-                        a: self.scratch.o.add(row * NR),
-                        b: self.scratch.v.add(col * width.next_multiple_of(LANES)),
-                        c: self.scratch.total.add(row * BLOCK + col),
-                        stride: BLOCK,
-                        add: !fresh,
-                        cols: keys - col,
-                    };
-                    scores.compute::<V>();
-                }
+            unsafe {
+                let scores = Scores {
+                    depth: width,
+                    a: self.scratch.o.add(row * NR),
+                    b: self.scratch.v,
+                    c: self.scratch.total.add(row * BLOCK),
+                    stride: BLOCK,
+                    add: !fresh,
+                    cols: window.visible(row + MR - 1),
+                };
+                scores.compute::<V>();
             }
         }
     }
