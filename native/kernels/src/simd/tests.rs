@@ -116,3 +116,94 @@ fn halves_agree_with_the_hardware_for_every_pattern() {
         }
     }
 }
+
+#[inline(always)]
+unsafe fn tile_body<V: Simd, const ROW: usize, const STEP: usize>(
+    depth: usize,
+    a: *const f32,
+    b: *const f32,
+    c: *mut f32,
+) {
+    unsafe {
+        let mut sums = [[V::splat(0.25); 2]; tile::MR];
+        tile::steps::<V, ROW, STEP>(&mut sums, depth, a, b);
+        for (r, [low, high]) in sums.into_iter().enumerate() {
+            low.store(c.add(r * tile::NR));
+            high.store(c.add(r * tile::NR + LANES));
+        }
+    }
+}
+
+/// The tile by hand against one fused multiply-add after the other, bit for bit: every layout of the left operand that
+/// the products use, and every number of steps left over by its turns.
+fn check_tile<const ROW: usize, const STEP: usize>() {
+    struct Run<const ROW: usize, const STEP: usize>(usize, *const f32, *const f32, *mut f32);
+    impl<const ROW: usize, const STEP: usize> Kernel for Run<ROW, STEP> {
+        #[inline(always)]
+        unsafe fn run<V: Simd>(self) {
+            unsafe { tile_body::<V, ROW, STEP>(self.0, self.1, self.2, self.3) };
+        }
+    }
+    if Isa::detect() == Isa::Portable {
+        return;
+    }
+    for depth in (0..=13usize).chain([64, 98]) {
+        let draw = |i: usize| (i as f32 * 0.7).sin();
+        // As long as the operands and no longer, so that a sanitiser would see a step too many.
+        let a: Vec<f32> = (0..5 * ROW + depth.saturating_sub(1) * STEP + 1).map(draw).collect();
+        let b: Vec<f32> = (0..depth * tile::NR).map(|i| draw(i + 3)).collect();
+        let mut c = [0.0; tile::MR * tile::NR];
+        // SAFETY: the operands hold `depth` steps, C is a whole tile, the instruction set is this CPU's.
+        unsafe {
+            dispatch(
+                Isa::detect(),
+                Run::<ROW, STEP>(depth, a.as_ptr(), b.as_ptr(), c.as_mut_ptr()),
+            );
+        }
+        for (at, got) in c.into_iter().enumerate() {
+            let (r, j) = (at / tile::NR, at % tile::NR);
+            let expected = (0..depth).fold(0.25f32, |sum, k| {
+                a[r * ROW + k * STEP].mul_add(b[k * tile::NR + j], sum)
+            });
+            assert_eq!(
+                got.to_bits(),
+                expected.to_bits(),
+                "rows {ROW} apart, steps {STEP}: depth {depth}, row {r}, column {j}: {got} for {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_tile_adds_up_in_order_to_the_bit() {
+    check_tile::<1, 6>();
+    check_tile::<16, 1>();
+    check_tile::<56, 1>();
+    check_tile::<104, 1>();
+    check_tile::<1, 104>();
+}
+
+#[inline(always)]
+unsafe fn silus_body<V: Simd>(x: *const f32, short: *mut f32, plain: *mut f32) {
+    unsafe {
+        let x = V::load(x);
+        x.silu().store(short);
+        x.div(V::splat(1.0).add(V::zero().sub(x).exp())).store(plain);
+    }
+}
+simd_fn!(fn silus = silus_body(x: *const f32, short: *mut f32, plain: *mut f32));
+
+#[test]
+fn silu_is_its_definition_to_the_bit() {
+    let specials = [0.0, -0.0, 1e-40, -1e-40, 90.0, -90.0, f32::INFINITY, f32::NEG_INFINITY];
+    let many = (0..100_000).map(|i| (i as f32 * 0.37).sin() * (i % 200) as f32);
+    let x: Vec<f32> = specials.into_iter().chain(many).collect();
+    for isa in [Isa::Portable, Isa::detect()] {
+        for x in x.chunks_exact(LANES) {
+            let (mut short, mut plain) = ([0.0; LANES], [0.0; LANES]);
+            // SAFETY: eight lanes each; `isa` is one this CPU has.
+            unsafe { silus(isa, x.as_ptr(), short.as_mut_ptr(), plain.as_mut_ptr()) };
+            assert_eq!(short.map(f32::to_bits), plain.map(f32::to_bits), "{isa:?} at {x:?}");
+        }
+    }
+}
