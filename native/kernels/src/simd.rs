@@ -66,16 +66,19 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn sums(v: [Self; LANES]) -> Self;
     /// Asks for the line of `p` before it is needed; never faults.
     unsafe fn prefetch(p: *const f32);
-    /// The loop of [`tile::steps`], four steps a turn.
+    /// The loops of [`tile::steps`] and [`tile::panel_steps`]: `turns` times four steps in each of `panels`.
     #[inline(always)]
-    unsafe fn turns<const ROW: usize, const STEP: usize>(
+    unsafe fn turns<const ROW: usize, const STEP: usize, const PANEL: usize>(
         sums: &mut tile::Sums<Self>,
+        panels: usize,
         turns: usize,
         a: *const f32,
         b: *const f32,
     ) {
-        for k in 0..turns * tile::TURN {
-            unsafe { tile::step::<Self, 2, ROW>(sums, a.add(k * STEP), b.add(k * tile::NR)) };
+        let deep = turns * tile::TURN;
+        for k in 0..panels * deep {
+            let a = a.wrapping_add(k / deep * PANEL + k % deep * STEP);
+            unsafe { tile::step::<Self, 2, ROW>(sums, a, b.add(k * tile::NR)) };
         }
     }
 
@@ -529,13 +532,14 @@ mod avx2 {
         }
         #[inline]
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn turns<const ROW: usize, const STEP: usize>(
+        unsafe fn turns<const ROW: usize, const STEP: usize, const PANEL: usize>(
             sums: &mut tile::Sums<Self>,
+            panels: usize,
             turns: usize,
             a: *const f32,
             b: *const f32,
         ) {
-            unsafe { tile::turns_avx2::<ROW, STEP>(sums, turns, a, b) }
+            unsafe { tile::turns_avx2::<ROW, STEP, PANEL>(sums, panels, turns, a, b) }
         }
     }
 }

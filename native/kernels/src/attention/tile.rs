@@ -6,7 +6,7 @@
 //! and as a right operand of products; *transposed*, `[rows/16][width][16]`, is the right operand of scores.
 
 use super::pack::PANEL;
-use crate::simd::tile::{MR, NR, Sums, step, steps};
+use crate::simd::tile::{MR, NR, Sums, panel_steps, step, steps};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// `C[6, cols] (+)= A[6, depth] B[depth, cols]`; A(r, k) = a[r * ROW + k * STEP], B in column form.
@@ -82,10 +82,7 @@ impl Kernel for Scores {
                 let (b, c) = (self.b.add(at * deep), self.c.add(at));
                 if self.cols - at > LANES {
                     let mut sums = [[V::zero(); 2]; MR];
-                    for k in (0..self.depth).step_by(NR) {
-                        let (depth, a) = (NR.min(self.depth - k), self.a.add(k / NR * PANEL));
-                        steps::<V, NR, 1>(&mut sums, depth, a, b.add(k * NR));
-                    }
+                    panel_steps::<V, PANEL>(&mut sums, self.depth, self.a, b);
                     store(sums, c, self.stride, self.add);
                 } else {
                     let mut sums = [[V::zero(); 1]; MR];

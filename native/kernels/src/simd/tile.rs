@@ -25,10 +25,28 @@ pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize>(
     b: *const f32,
 ) {
     unsafe {
-        V::turns::<ROW, STEP>(sums, depth / TURN, a, b);
+        V::turns::<ROW, STEP, 0>(sums, 1, depth / TURN, a, b);
         for k in depth / TURN * TURN..depth {
             step::<V, 2, ROW>(sums, a.add(k * STEP), b.add(k * NR));
         }
+    }
+}
+
+/// The same with A in panels of sixteen steps, `PANEL` floats apart: A(r, k) = `a[k / 16 * PANEL + r * 16 + k % 16]`.
+///
+/// # Safety
+/// As [`steps`].
+#[inline(always)]
+pub unsafe fn panel_steps<V: Simd, const PANEL: usize>(sums: &mut Sums<V>, depth: usize, a: *const f32, b: *const f32) {
+    unsafe {
+        let whole = depth / NR;
+        V::turns::<NR, 1, PANEL>(sums, whole, NR / TURN, a, b);
+        steps::<V, NR, 1>(
+            sums,
+            depth % NR,
+            a.wrapping_add(whole * PANEL),
+            b.wrapping_add(whole * NR * NR),
+        );
     }
 }
 
@@ -56,29 +74,33 @@ pub unsafe fn step<V: Simd, const WIDE: usize, const ROW: usize>(
     }
 }
 
-/// Four steps a turn, by hand: twenty instructions a step in the fewest bytes, and nothing else. A core whose other
-/// hardware thread is busy dispatches half of the time, so all that stands between the multiplications is paid for:
-/// fetching the operands ahead took a tenth of the rate there, and gained nothing on a quiet core.
+/// `panels` times `turns` times four steps, by hand: twenty instructions a step in the fewest bytes, and nothing else. A
+/// core whose other hardware thread is busy dispatches half of the time, so all that stands between the multiplications
+/// is paid for: fetching the operands ahead took a tenth of the rate there, and gained nothing on a quiet core.
 ///
 /// # Safety
-/// The operands hold four steps a turn.
+/// The operands hold the steps; panels of A are `PANEL` floats apart.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn turns_avx2<const ROW: usize, const STEP: usize>(
+pub(super) unsafe fn turns_avx2<const ROW: usize, const STEP: usize, const PANEL: usize>(
     sums: &mut Sums<super::Avx2>,
+    panels: usize,
     turns: usize,
     a: *const f32,
     b: *const f32,
 ) {
-    if turns == 0 {
+    if panels * turns == 0 {
         return;
     }
     let [[c0, d0], [c1, d1], [c2, d2], [c3, d3], [c4, d4], [c5, d5]] = sums;
     // SAFETY: reads four steps of both operands a turn.
     unsafe {
         std::arch::asm!(
-            ".p2align 6",
+            "3:",
+            "mov r8, rcx",
+            "mov r9, {turns}",
+            ".p2align 4",
             "2:",
             ".irp k, 0, 1, 2, 3",
             "vmovups ymm6, ymmword ptr [rdx + \\k * 64 - 128]",
@@ -91,14 +113,20 @@ pub(super) unsafe fn turns_avx2<const ROW: usize, const STEP: usize>(
             ".endr",
             "add rcx, 4 * {step}",
             "sub rdx, -256",
-            "dec rax",
+            "dec r9",
             "jnz 2b",
+            "lea rcx, [r8 + {panel}]",
+            "dec rax",
+            "jnz 3b",
             row = const ROW * size_of::<f32>(),
             step = const STEP * size_of::<f32>(),
-            inout("rax") turns => _,
+            panel = const PANEL * size_of::<f32>(),
+            turns = in(reg) turns,
+            inout("rax") panels => _,
             inout("rcx") a => _,
             // In the middle of a turn, so that offsets take a byte.
             inout("rdx") b.byte_add(128) => _,
+            out("r8") _, out("r9") _,
             inout("ymm0") c0.0, inout("ymm1") c1.0, inout("ymm2") c2.0,
             inout("ymm3") c3.0, inout("ymm4") c4.0, inout("ymm5") c5.0,
             inout("ymm10") d0.0, inout("ymm11") d1.0, inout("ymm12") d2.0,
