@@ -110,44 +110,8 @@ impl<B: Source> Kernel for Columns<'_, B> {
             }
             // The panel stays in the first-level cache while the slivers, a third as wide, pass by.
             for at in (0..self.cols).step_by(NR) {
-                let b = self.panels.add(at * depth);
                 for i in (0..self.to.to.rows).step_by(MR) {
-                    let a = self.slivers.add(i / MR * self.stride);
-                    let c = self.columns(self.to.to, i);
-                    let (rows, cols) = (MR.min(self.to.to.rows - i), NR.min(self.cols - at));
-                    let to = Grad {
-                        to: MatMut { ptr: c.at(0, at), ..c },
-                        ..self.to
-                    };
-                    if rows == MR && cols == NR {
-                        let (c, stride, accumulate) = (to.to.ptr, to.to.stride, to.accumulate);
-                        tile(
-                            V::ISA,
-                            &Tile {
-                                k: depth,
-                                a,
-                                b,
-                                c,
-                                stride,
-                                accumulate,
-                            },
-                        );
-                    } else {
-                        let mut edge = [0.0f32; MR * NR];
-                        let c = edge.as_mut_ptr();
-                        tile(
-                            V::ISA,
-                            &Tile {
-                                k: depth,
-                                a,
-                                b,
-                                c,
-                                stride: NR,
-                                accumulate: false,
-                            },
-                        );
-                        add_part::<V>(c, rows, cols, to);
-                    }
+                    self.tile::<V>(i, at);
                 }
             }
         }
@@ -155,6 +119,43 @@ impl<B: Source> Kernel for Columns<'_, B> {
 }
 
 impl<B> Columns<'_, B> {
+    /// Rows from `i`, columns from `at` of this task.
+    #[inline(always)]
+    unsafe fn tile<V: Simd>(&self, i: usize, at: usize) {
+        unsafe {
+            let (rows, cols) = (MR.min(self.to.to.rows - i), NR.min(self.cols - at));
+            let c = self.columns(self.to.to, i);
+            let to = Grad {
+                to: MatMut { ptr: c.at(0, at), ..c },
+                ..self.to
+            };
+            let whole = Tile {
+                k: self.rows,
+                a: self.slivers.add(i / MR * self.stride),
+                b: self.panels.add(at * self.rows),
+                c: to.to.ptr,
+                stride: to.to.stride,
+                accumulate: to.accumulate,
+            };
+            if rows == MR && cols == NR {
+                tile(V::ISA, &whole);
+            } else {
+                let mut edge = [0.0f32; MR * NR];
+                let (c, stride, accumulate) = (edge.as_mut_ptr(), NR, false);
+                tile(
+                    V::ISA,
+                    &Tile {
+                        c,
+                        stride,
+                        accumulate,
+                        ..whole
+                    },
+                );
+                add_part::<V>(c, rows, cols, to);
+            }
+        }
+    }
+
     /// This task's columns of `c`, from row `i` on.
     #[inline(always)]
     fn columns(&self, c: MatMut, i: usize) -> MatMut {
