@@ -112,7 +112,7 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     /// `e^self`, clamped to the range of normal floats.
     #[inline(always)]
     unsafe fn exp(self) -> Self {
-        unsafe { self.mul(Self::splat(std::f32::consts::LOG2_E)).exp2_clamped() }
+        unsafe { self.mul(Self::constant(std::f32::consts::LOG2_E)).exp2_clamped() }
     }
     /// `1 + e^-self`.
     #[inline(always)]

@@ -1,6 +1,6 @@
-//! The register tile of attention: 6 x 16 of C in 12 registers, or 6 x 8 where only half is wanted. Unlike the tile of
-//! `gemm` its left operand is not packed: weights are read where they were computed, along rows or down columns, so its
-//! strides are constants of the type.
+//! Attention's products on the register tile: six rows of C, sixteen columns after the other, or eight where no more are
+//! wanted. Unlike in `gemm` the left operand is not packed: weights are read where they were computed, along rows or
+//! down columns, so its strides are constants of the type.
 //!
 //! Packed operands come in two forms (see `pack`): *columns*, `[width/16][BLOCK][16]`, serves as a left operand of scores
 //! and as a right operand of products; *transposed*, `[rows/16][width][16]`, is the right operand of scores.
