@@ -1,5 +1,6 @@
-//! `C[m, n] (+)= sum over tokens of A[t, :]^T B[t, :]`: the weight gradient. Tokens come in slices of fixed length. A of
-//! a slice is packed by all threads; then groups of columns are the tasks, each packing its columns of B for itself.
+//! `C[m, n] (+)= sum over tokens of A[t, :]^T B[t, :]`: the weight gradient. Tokens come in slices of fixed length. Groups
+//! of columns are the tasks of a slice, each packing its columns of B for itself; A of the next slice is packed by small
+//! tasks behind them, which keep the threads busy that are done first.
 //! C is summed in the order of the tokens, so there is no private copy of it and nothing to reduce.
 
 use super::pack::{copy_line, even_part};
@@ -191,53 +192,63 @@ pub fn outer<A: Source, B: Source>(cx: &Ctx, tokens: usize, left: &A, right: &B,
     let slice = even_part(tokens, SLICE, TOKENS);
     let stride = slice * MR + GAP;
     let wide = NR * even_part(n.div_ceil(NR), (n / (NR * TASKS)).clamp(1, PANELS), 1);
-    let mut slivers = cx.scratch::<f32>(m.div_ceil(MR) * stride);
+    let mut slivers = [0, 1].map(|_| cx.scratch::<f32>(m.div_ceil(MR) * stride));
+    let slivers = slivers.each_mut().map(|half| MatMut::new(half, m.div_ceil(MR), stride));
     let mut panels = cx.per_worker::<f32>(slice * wide);
     let mut stage = cx.per_worker::<f32>(m.max(wide).next_multiple_of(64));
     let (panels, stage) = (panels.slots(), stage.slots());
 
-    // At least one slice: no tokens still means zeros.
-    for first in (0..tokens.max(1)).step_by(slice) {
-        let rows = slice.min(tokens - first);
-        let packed = MatMut::new(&mut slivers, m.div_ceil(MR), stride);
-        cx.pool.run(rows.div_ceil(TOKENS), |task, worker| {
-            let at = task * TOKENS;
-            // SAFETY: a task's tokens are its own, and so are their places in the slivers.
-            unsafe {
-                let pack = PackSlivers {
-                    source: left,
-                    m,
-                    first: first + at,
-                    rows: TOKENS.min(rows - at),
-                    stage: stage.of(worker).as_mut_ptr(),
-                    to: packed.at(0, at * MR),
-                    stride,
-                };
-                dispatch(cx.isa, pack);
-            }
-        });
+    let rows = |at: usize| slice.min(tokens.saturating_sub(at * slice));
+    let pack = |at: usize, task: usize, worker: usize| {
+        let token = task * TOKENS;
+        // SAFETY: a task's tokens are its own, and so are their places in the slivers.
+        unsafe {
+            let pack = PackSlivers {
+                source: left,
+                m,
+                first: at * slice + token,
+                rows: TOKENS.min(rows(at) - token),
+                stage: stage.of(worker).as_mut_ptr(),
+                to: slivers[at % 2].at(0, token * MR),
+                stride,
+            };
+            dispatch(cx.isa, pack);
+        }
+    };
+    let columns = |at: usize, task: usize, worker: usize| {
+        let j = task * wide;
         let also = |grad: Grad| Grad {
-            accumulate: grad.accumulate || first > 0,
+            accumulate: grad.accumulate || at > 0,
             ..grad
         };
-        cx.pool.run(n.div_ceil(wide), |task, worker| {
-            let j = task * wide;
-            // SAFETY: a task's columns of C and of the sums are its own; the slivers hold `rows` tokens.
-            unsafe {
-                let columns = Columns {
-                    right,
-                    first,
-                    rows,
-                    j,
-                    cols: wide.min(n - j),
-                    stage: stage.of(worker).as_mut_ptr(),
-                    slivers: packed.at(0, 0),
-                    stride,
-                    panels: panels.of(worker).as_mut_ptr(),
-                    to: also(to),
-                    sums: sums.map(also),
-                };
-                dispatch(cx.isa, columns);
+        // SAFETY: a task's columns of C and of the sums are its own; the slivers hold the tokens of the slice.
+        unsafe {
+            let columns = Columns {
+                right,
+                first: at * slice,
+                rows: rows(at),
+                j,
+                cols: wide.min(n - j),
+                stage: stage.of(worker).as_mut_ptr(),
+                slivers: slivers[at % 2].at(0, 0),
+                stride,
+                panels: panels.of(worker).as_mut_ptr(),
+                to: also(to),
+                sums: sums.map(also),
+            };
+            dispatch(cx.isa, columns);
+        }
+    };
+
+    let tasks = n.div_ceil(wide);
+    cx.pool
+        .run(rows(0).div_ceil(TOKENS), |task, worker| pack(0, task, worker));
+    // At least one slice: no tokens still means zeros.
+    for at in 0..tokens.div_ceil(slice).max(1) {
+        cx.pool.run(tasks + rows(at + 1).div_ceil(TOKENS), |task, worker| {
+            match task < tasks {
+                true => columns(at, task, worker),
+                false => pack(at + 1, task - tasks, worker),
             }
         });
     }
