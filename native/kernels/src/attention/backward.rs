@@ -6,7 +6,7 @@ use super::bias::{SQUARE, Tables, Term, Window};
 use super::pack::Part;
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::table_grads::{Partial, TableGrads};
-use super::tile::{Product, Scores};
+use super::tile::{Product, Scores, Slope};
 use super::weigh::{Panel, Unweigh};
 use crate::ctx::Ctx;
 use crate::mat::{Grad, Mat};
@@ -221,10 +221,7 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             for from in (0..window.queries).step_by(STRIP) {
                 let until = window.queries.min(from + STRIP);
                 for tile in (0..window.visible(until - 1)).step_by(KEYS) {
-                    for row in (from..until).step_by(MR) {
-                        self.panel::<V>(window, head, fresh, (from, row, tile));
-                    }
-                    self.keys::<V>(window, from..until, tile);
+                    self.strip::<V>(window, head, fresh, from..until, tile);
                 }
                 let to = Part {
                     row: q.row + from,
@@ -240,95 +237,96 @@ impl<U: Unweigh> BackwardTask<'_, U> {
         }
     }
 
-    /// Six queries from `row` against the keys from `tile`: weights, gradients of scores, and what they add to dQ.
+    /// A strip of queries against the keys from `tile`: weights, gradients of scores, and what they add to dQ, dV and dK.
     #[inline(always)]
-    unsafe fn panel<V: Simd>(
-        &self,
-        window: &Window,
-        head: usize,
-        fresh: bool,
-        (from, row, tile): (usize, usize, usize),
-    ) {
-        let (Heads { a, v, .. }, (a_wide, _), s) = (self.pass.heads, self.pass.padded(), &self.scratch);
-        let (query, key) = (window.query + row, window.key + tile);
-        let square = |base: *mut f32, there: bool| match there {
-            true => base.wrapping_add(row * BLOCK + tile),
+    unsafe fn strip<V: Simd>(&self, window: &Window, head: usize, fresh: bool, strip: Range<usize>, tile: usize) {
+        let (Heads { a, v, .. }, (a_wide, v_wide), s) = (self.pass.heads, self.pass.padded(), &self.scratch);
+        let (query, key) = (window.query + strip.start, window.key + tile);
+        let ahead = query as isize - key as isize;
+        let (rows, keys) = (strip.len().next_multiple_of(MR), KEYS.min(window.keys - tile));
+        let seen = Slope {
+            first: ahead + MR as isize,
+            most: keys,
+        };
+        let square = |base: *mut f32, row: usize, there: bool| match there {
+            true => base.wrapping_add((strip.start + row) * BLOCK + tile),
             false => std::ptr::null_mut(),
         };
-        let panel = Panel {
-            token: window.token + query,
-            head,
-            query,
-            rows: MR.min(window.queries - row),
-            key,
-            keys: KEYS.min(window.keys - tile).min((query + MR).saturating_sub(key)),
-            stride: ROW,
-            bias: square(s.bias, self.pass.bias.is_some()),
-        };
-        let total = square(s.total, self.partial.is_some());
         unsafe {
-            let (weights, grads) = (s.weights.add((row - from) * ROW), s.grads.add((row - from) * ROW));
-            panel.prefetch::<V>(panel.bias);
-            panel.prefetch::<V>(total);
             let scores = Scores {
+                rows,
                 depth: a,
-                a: s.q.add(row * NR),
+                a: s.q.add(strip.start * NR),
                 b: s.k_t.add(tile * a.next_multiple_of(LANES)),
-                c: weights,
+                c: s.weights,
                 stride: ROW,
                 add: false,
-                cols: panel.keys,
+                cols: seen,
             };
             scores.compute::<V>();
             let scores = Scores {
                 depth: v,
-                a: s.d_o.add(row * NR),
+                a: s.d_o.add(strip.start * NR),
                 b: s.v_t.add(tile * v.next_multiple_of(LANES)),
-                c: grads,
+                c: s.grads,
                 ..scores
             };
             scores.compute::<V>();
-            self.pass.unweigh.backward::<V>(&panel, weights, grads, total, fresh);
+            for row in (0..rows).step_by(MR) {
+                let panel = Panel {
+                    token: window.token + query + row,
+                    head,
+                    query: query + row,
+                    rows: MR.min(strip.len() - row),
+                    key,
+                    keys: seen.at(row),
+                    stride: ROW,
+                    bias: square(s.bias, row, self.pass.bias.is_some()),
+                };
+                let total = square(s.total, row, self.partial.is_some());
+                panel.prefetch::<V>(panel.bias);
+                panel.prefetch::<V>(total);
+                let (weights, grads) = (s.weights.add(row * ROW), s.grads.add(row * ROW));
+                self.pass.unweigh.backward::<V>(&panel, weights, grads, total, fresh);
+            }
             let product = Product::<ROW, 1> {
-                depth: panel.keys,
-                a: grads,
+                rows,
+                from: Slope::flat(0),
+                until: seen,
+                a: s.grads,
                 b: s.k.add(tile * NR),
-                c: s.dq.add((row - from) * a_wide),
+                c: s.dq,
                 stride: a_wide,
                 add: tile > 0,
                 cols: a,
             };
             product.compute::<V>();
-        }
-    }
-
-    /// What a strip adds to dK and dV of a tile: six keys at a time, over the queries that see them.
-    #[inline(always)]
-    unsafe fn keys<V: Simd>(&self, window: &Window, strip: Range<usize>, tile: usize) {
-        let (Heads { a, v, .. }, (a_wide, v_wide), s) = (self.pass.heads, self.pass.padded(), &self.scratch);
-        let query = window.query + strip.start;
-        let rows = strip.len().next_multiple_of(MR);
-        for key in (tile..window.keys.min(tile + KEYS)).step_by(MR) {
-            let position = window.key + key;
-            let first = position.saturating_sub(query) / MR * MR;
-            if first >= rows {
-                break;
-            }
-            for (width, wide, weights, right, sums) in
-                [(v, v_wide, s.weights, s.d_o, s.dv), (a, a_wide, s.grads, s.q, s.dk)]
-            {
-                let product = Product::<1, ROW> {
-                    depth: rows - first,
-                    a: weights.wrapping_add(first * ROW + key - tile),
-                    b: right.wrapping_add((strip.start + first) * NR),
-                    c: sums.wrapping_add(key * wide),
-                    stride: wide,
-                    // An earlier strip of this block has seen these keys.
-                    add: strip.start > 0 && position < query,
-                    cols: width,
-                };
-                unsafe { product.compute::<V>() };
-            }
+            let product = Product::<1, ROW> {
+                rows: keys.next_multiple_of(MR),
+                // A key is seen from its own position on.
+                from: Slope {
+                    first: -ahead,
+                    most: rows,
+                },
+                until: Slope::flat(rows),
+                a: s.weights,
+                b: s.d_o.add(strip.start * NR),
+                c: s.dv.add(tile * v_wide),
+                stride: v_wide,
+                // An earlier strip of this block has seen these keys.
+                add: strip.start > 0 && key < query,
+                cols: v,
+            };
+            product.compute::<V>();
+            let product = Product::<1, ROW> {
+                a: s.grads,
+                b: s.q.add(strip.start * NR),
+                c: s.dk.add(tile * a_wide),
+                stride: a_wide,
+                cols: a,
+                ..product
+            };
+            product.compute::<V>();
         }
     }
 }

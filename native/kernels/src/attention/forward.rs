@@ -5,14 +5,15 @@
 use super::bias::{SQUARE, Tables, Term, Window};
 use super::pack::Part;
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
-use super::tile::{Product, Scores};
+use super::tile::{Product, Scores, Slope};
 use super::weigh::{Panel, Sums, Weigh};
 use crate::ctx::Ctx;
 use crate::mat::{Mat, MatMut};
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
+use std::ops::Range;
 
-/// Queries that go over a tile of keys while it is in the first-level cache.
+/// Queries whose weights against a tile of keys are computed together.
 const STRIP: usize = 96;
 /// Keys of a tile.
 const KEYS: usize = 48;
@@ -43,7 +44,7 @@ struct Scratch {
     o: *mut f32,       // [group][BLOCK][v]
     state: *mut f32,   // [group][BLOCK][2]
     bias: *mut f32,    // [BLOCK][BLOCK]
-    weights: *mut f32, // [6][ROW]
+    weights: *mut f32, // [STRIP][ROW]
 }
 
 impl<W: Weigh> Forward<'_, W> {
@@ -90,7 +91,7 @@ impl<W: Weigh> Forward<'_, W> {
             o: take(g * v * BLOCK),
             state: take(g * BLOCK * 2),
             bias: take(if self.bias.is_some() { SQUARE } else { 0 }),
-            weights: take(MR * ROW + LANES),
+            weights: take(STRIP * ROW + LANES),
         };
         (scratch, floats)
     }
@@ -193,69 +194,67 @@ impl<W: Weigh> ForwardTask<'_, W> {
             for from in (0..window.queries).step_by(STRIP) {
                 let until = window.queries.min(from + STRIP);
                 for tile in (0..window.visible(until - 1)).step_by(KEYS) {
-                    for row in (from..until).step_by(MR) {
-                        self.panel::<V>(window, slot, head, (row, tile));
-                    }
+                    self.strip::<V>(window, slot, head, from..until, tile);
                 }
             }
         }
     }
 
-    /// Six queries from `row` against the keys from `tile`.
+    /// A strip of queries against the keys from `tile`.
     #[inline(always)]
-    unsafe fn panel<V: Simd>(&self, window: &Window, slot: usize, head: usize, (row, tile): (usize, usize)) {
-        let (
-            Scratch {
-                q,
-                k,
-                v,
-                o,
-                state,
-                weights,
-                bias,
-            },
-            heads,
-        ) = (self.scratch, self.pass.heads);
-        let (a, v_wide) = self.pass.padded();
-        let (query, key) = (window.query + row, window.key + tile);
-        let panel = Panel {
-            token: window.token + query,
+    unsafe fn strip<V: Simd>(&self, window: &Window, slot: usize, head: usize, strip: Range<usize>, tile: usize) {
+        let (s, heads, (a, v)) = (self.scratch, self.pass.heads, self.pass.padded());
+        let (query, key) = (window.query + strip.start, window.key + tile);
+        let rows = strip.len().next_multiple_of(MR);
+        let seen = Slope {
+            first: (query + MR) as isize - key as isize,
+            most: KEYS.min(window.keys - tile),
+        };
+        let panel = |row: usize| Panel {
+            token: window.token + query + row,
             head,
-            query,
-            rows: MR.min(window.queries - row),
+            query: query + row,
+            rows: MR.min(strip.len() - row),
             key,
-            keys: KEYS.min(window.keys - tile).min((query + MR).saturating_sub(key)),
+            keys: seen.at(row),
             stride: ROW,
             bias: match self.pass.bias {
-                Some(_) => bias.wrapping_add(row * BLOCK + tile),
+                Some(_) => s.bias.wrapping_add((strip.start + row) * BLOCK + tile),
                 None => std::ptr::null(),
             },
         };
+        let first = slot * BLOCK + strip.start;
         unsafe {
-            panel.prefetch::<V>(panel.bias);
             let scores = Scores {
+                rows,
                 depth: heads.a,
-                a: q.add(slot * a * BLOCK + row * NR),
-                b: k.add(tile * heads.a.next_multiple_of(LANES)),
-                c: weights,
+                a: s.q.add(slot * a * BLOCK + strip.start * NR),
+                b: s.k.add(tile * heads.a.next_multiple_of(LANES)),
+                c: s.weights,
                 stride: ROW,
                 add: false,
-                cols: panel.keys,
+                cols: seen,
             };
             scores.compute::<V>();
-            let so_far = Sums {
-                o: o.add((slot * BLOCK + row) * v_wide),
-                stride: v_wide,
-                width: heads.v.next_multiple_of(LANES),
-                state: state.cast::<[f32; 2]>().add(slot * BLOCK + row),
-            };
-            self.pass.weigh.forward::<V>(&panel, weights, &so_far);
+            for row in (0..rows).step_by(MR) {
+                let so_far = Sums {
+                    o: s.o.add((first + row) * v),
+                    stride: v,
+                    width: heads.v.next_multiple_of(LANES),
+                    state: s.state.cast::<[f32; 2]>().add(first + row),
+                };
+                let panel = panel(row);
+                panel.prefetch::<V>(panel.bias);
+                self.pass.weigh.forward::<V>(&panel, s.weights.add(row * ROW), &so_far);
+            }
             let product = Product::<ROW, 1> {
-                depth: panel.keys,
-                a: weights,
-                b: v.add(tile * NR),
-                c: so_far.o,
-                stride: v_wide,
+                rows,
+                from: Slope::flat(0),
+                until: seen,
+                a: s.weights,
+                b: s.v.add(tile * NR),
+                c: s.o.add(first * v),
+                stride: v,
                 add: key > 0,
                 cols: heads.v,
             };

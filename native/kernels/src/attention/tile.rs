@@ -1,5 +1,5 @@
-//! Attention's products on the register tile: six rows of C, sixteen columns after the other, or eight where no more are
-//! wanted. Unlike in `gemm` the left operand is not packed: weights are read where they were computed, along rows or
+//! Attention's products on the register tile, six rows of C after the other against sixteen columns, which stay in the
+//! first-level cache meanwhile; eight where no more are wanted. Unlike in `gemm` the left operand is not packed: weights are read where they were computed, along rows or
 //! down columns, so its strides are constants of the type.
 //!
 //! Packed operands come in two forms (see `pack`): *columns*, `[width/16][BLOCK][16]`, serves as a left operand of scores
@@ -9,10 +9,35 @@ use super::pack::PANEL;
 use crate::simd::tile::{MR, NR, Sums, panel_steps, step, steps};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
-/// `C[6, cols] (+)= A[6, depth] B[depth, cols]`; A(r, k) = a[r * ROW + k * STEP], B in column form.
+/// A limit that moves on by one a row, as that of causal attention does, within `0..=most`.
+#[derive(Clone, Copy)]
+pub struct Slope {
+    /// At the first row.
+    pub first: isize,
+    pub most: usize,
+}
+
+impl Slope {
+    /// The same at every row.
+    pub fn flat(most: usize) -> Slope {
+        let first = most as isize;
+        Slope { first, most }
+    }
+
+    #[inline(always)]
+    pub fn at(&self, row: usize) -> usize {
+        (self.first + row as isize).clamp(0, self.most as isize) as usize
+    }
+}
+
+/// `C[rows, cols] (+)= A[rows, depth] B[depth, cols]`; A(r, k) = a[r * ROW + k * STEP], B in column form.
 #[derive(Clone, Copy)]
 pub struct Product<const ROW: usize, const STEP: usize> {
-    pub depth: usize,
+    /// A multiple of six.
+    pub rows: usize,
+    /// Where the depth of six rows begins and ends; what lies outside is zero.
+    pub from: Slope,
+    pub until: Slope,
     pub a: *const f32,
     pub b: *const f32,
     pub c: *mut f32,
@@ -23,21 +48,24 @@ pub struct Product<const ROW: usize, const STEP: usize> {
     pub cols: usize,
 }
 
-/// `C[6, cols] (+)= A[6, depth] B[depth, cols]`, A in column form, B transposed.
+/// `C[rows, cols] (+)= A[rows, depth] B[depth, cols]`, A in column form, B transposed.
 #[derive(Clone, Copy)]
 pub struct Scores {
+    /// A multiple of six.
+    pub rows: usize,
     pub depth: usize,
     pub a: *const f32,
     pub b: *const f32,
     pub c: *mut f32,
     pub stride: usize,
     pub add: bool,
-    pub cols: usize,
+    /// Columns that six rows want.
+    pub cols: Slope,
 }
 
 impl<const ROW: usize, const STEP: usize> Product<ROW, STEP> {
     /// # Safety
-    /// The operands hold `depth` steps, C has room for 6 x `cols` rounded up to 8, this CPU has `V`'s instructions.
+    /// The operands hold the depth, C has room for `cols` rounded up to 8, this CPU has `V`'s instructions.
     #[inline(always)]
     pub unsafe fn compute<V: Simd>(self) {
         unsafe { dispatch(V::ISA, self) }
@@ -57,16 +85,22 @@ impl<const ROW: usize, const STEP: usize> Kernel for Product<ROW, STEP> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
         for at in (0..self.cols).step_by(NR) {
-            unsafe {
-                let (b, c) = (self.b.add(at / NR * PANEL), self.c.add(at));
-                if self.cols - at > LANES {
-                    let mut sums = [[V::zero(); 2]; MR];
-                    steps::<V, ROW, STEP>(&mut sums, self.depth, self.a, b);
-                    store(sums, c, self.stride, self.add);
-                } else {
-                    let mut sums = [[V::zero(); 1]; MR];
-                    half_steps::<V, ROW, STEP>(&mut sums, self.depth, self.a, b);
-                    store(sums, c, self.stride, self.add);
+            for row in (0..self.rows).step_by(MR) {
+                let (from, until) = (self.from.at(row), self.until.at(row));
+                let depth = until.saturating_sub(from);
+                unsafe {
+                    let a = self.a.wrapping_add(row * ROW + from * STEP);
+                    let b = self.b.wrapping_add(at / NR * PANEL + from * NR);
+                    let c = self.c.add(row * self.stride + at);
+                    if self.cols - at > LANES {
+                        let mut sums = [[V::zero(); 2]; MR];
+                        steps::<V, ROW, STEP>(&mut sums, depth, a, b);
+                        store(sums, c, self.stride, self.add);
+                    } else {
+                        let mut sums = [[V::zero(); 1]; MR];
+                        half_steps::<V, ROW, STEP>(&mut sums, depth, a, b);
+                        store(sums, c, self.stride, self.add);
+                    }
                 }
             }
         }
@@ -77,20 +111,27 @@ impl Kernel for Scores {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
         let deep = self.depth.next_multiple_of(LANES);
-        for at in (0..self.cols).step_by(NR) {
-            unsafe {
-                let (b, c) = (self.b.add(at * deep), self.c.add(at));
-                if self.cols - at > LANES {
-                    let mut sums = [[V::zero(); 2]; MR];
-                    panel_steps::<V, PANEL>(&mut sums, self.depth, self.a, b);
-                    store(sums, c, self.stride, self.add);
-                } else {
-                    let mut sums = [[V::zero(); 1]; MR];
-                    for k in (0..self.depth).step_by(NR) {
-                        let (depth, a) = (NR.min(self.depth - k), self.a.add(k / NR * PANEL));
-                        half_steps::<V, NR, 1>(&mut sums, depth, a, b.add(k * NR));
+        for at in (0..self.cols.at(self.rows - MR)).step_by(NR) {
+            for row in (0..self.rows).step_by(MR) {
+                let cols = self.cols.at(row).saturating_sub(at);
+                if cols == 0 {
+                    continue;
+                }
+                unsafe {
+                    let (a, b) = (self.a.add(row * NR), self.b.add(at * deep));
+                    let c = self.c.add(row * self.stride + at);
+                    if cols > LANES {
+                        let mut sums = [[V::zero(); 2]; MR];
+                        panel_steps::<V, PANEL>(&mut sums, self.depth, a, b);
+                        store(sums, c, self.stride, self.add);
+                    } else {
+                        let mut sums = [[V::zero(); 1]; MR];
+                        for k in (0..self.depth).step_by(NR) {
+                            let depth = NR.min(self.depth - k);
+                            half_steps::<V, NR, 1>(&mut sums, depth, a.add(k / NR * PANEL), b.add(k * NR));
+                        }
+                        store(sums, c, self.stride, self.add);
                     }
-                    store(sums, c, self.stride, self.add);
                 }
             }
         }

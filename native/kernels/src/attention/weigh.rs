@@ -1,8 +1,8 @@
 //! What turns scores into weights: the only place where HSTU, FuXi and softmax attention differ inside a tile.
 
 use super::plan::BLOCK;
-use crate::simd::tile::{MR, NR};
-use crate::simd::{LANES, Simd};
+use crate::simd::tile::MR;
+use crate::simd::{LANES, LINE, Simd};
 
 /// Six queries against the keys of one tile, one head.
 #[derive(Clone, Copy)]
@@ -35,12 +35,12 @@ impl Panel {
         }
     }
 
-    /// Asks for the panel's rows of a square before they are needed.
+    /// Asks for the next six rows of a square, of which these are six.
     #[inline(always)]
     pub unsafe fn prefetch<V: Simd>(&self, square: *const f32) {
         if !square.is_null() {
-            for row in 0..MR {
-                for at in (0..self.keys).step_by(NR) {
+            for row in MR..2 * MR {
+                for at in (0..self.keys).step_by(LINE) {
                     unsafe { V::prefetch(square.wrapping_add(row * BLOCK + at)) };
                 }
             }

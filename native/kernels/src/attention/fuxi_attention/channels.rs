@@ -6,7 +6,7 @@ use crate::attention::bias::{SQUARE, Tables, Term, Window};
 use crate::attention::pack::Part;
 use crate::attention::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use crate::attention::table_grads::{Partial, TableGrads};
-use crate::attention::tile::{Product, Scores};
+use crate::attention::tile::{Product, Scores, Slope};
 use crate::ctx::Ctx;
 use crate::mat::{Mat, MatMut};
 use crate::simd::tile::{MR, NR};
@@ -234,7 +234,9 @@ impl ForwardTask<'_> {
             for row in (0..window.queries).step_by(MR) {
                 unsafe {
                     let product = Product::<BLOCK, 1> {
-                        depth: window.visible(row + MR - 1),
+                        rows: MR,
+                        from: Slope::flat(0),
+                        until: Slope::flat(window.visible(row + MR - 1)),
                         a: self.scratch.weights.add(row * BLOCK),
                         b: self.scratch.v.add(col * BLOCK),
                         c: sums.add(row * wide + col),
@@ -314,7 +316,9 @@ impl BackwardTask<'_> {
             let first = strip.start + position.saturating_sub(query) / MR * MR;
             unsafe {
                 let product = Product::<1, BLOCK> {
-                    depth: strip.end.next_multiple_of(MR) - first,
+                    rows: MR,
+                    from: Slope::flat(0),
+                    until: Slope::flat(strip.end.next_multiple_of(MR) - first),
                     a: self.scratch.weights.add(first * BLOCK + key),
                     b: self.scratch.o.add(first * NR),
                     c: self.scratch.dv.add(key * wide),
@@ -335,13 +339,14 @@ impl BackwardTask<'_> {
         for row in (0..window.queries).step_by(MR) {
             unsafe {
                 let scores = Scores {
+                    rows: MR,
                     depth: width,
                     a: self.scratch.o.add(row * NR),
                     b: self.scratch.v,
                     c: self.scratch.total.add(row * BLOCK),
                     stride: BLOCK,
                     add: !fresh,
-                    cols: window.visible(row + MR - 1),
+                    cols: Slope::flat(window.visible(row + MR - 1)),
                 };
                 scores.compute::<V>();
             }
