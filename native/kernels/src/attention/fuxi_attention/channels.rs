@@ -229,25 +229,18 @@ impl ForwardTask<'_> {
     #[inline(always)]
     unsafe fn head<V: Simd>(&self, window: &Window, sums: *mut f32) {
         let width = self.x.heads.v;
-        let wide = width.next_multiple_of(NR);
-        for col in (0..width).step_by(NR) {
-            for row in (0..window.queries).step_by(MR) {
-                unsafe {
-                    let product = Product::<BLOCK, 1> {
-                        rows: MR,
-                        from: Slope::flat(0),
-                        until: Slope::flat(window.visible(row + MR - 1)),
-                        a: self.scratch.weights.add(row * BLOCK),
-                        b: self.scratch.v.add(col * BLOCK),
-                        c: sums.add(row * wide + col),
-                        stride: wide,
-                        add: window.key > 0,
-                        cols: NR.min(width - col),
-                    };
-                    product.compute::<V>();
-                }
-            }
-        }
+        let product = Product::<BLOCK, 1> {
+            rows: window.queries.next_multiple_of(MR),
+            from: Slope::flat(0),
+            until: seen_by_six(window),
+            a: self.scratch.weights,
+            b: self.scratch.v,
+            c: sums,
+            stride: width.next_multiple_of(NR),
+            add: window.key > 0,
+            cols: width,
+        };
+        unsafe { product.compute::<V>() };
     }
 }
 
@@ -335,21 +328,24 @@ impl BackwardTask<'_> {
     /// total (+)= dO V^T of one head; `fresh` if it is the first of its group.
     #[inline(always)]
     unsafe fn total<V: Simd>(&self, window: &Window, fresh: bool) {
-        let width = self.x.heads.v;
-        for row in (0..window.queries).step_by(MR) {
-            unsafe {
-                let scores = Scores {
-                    rows: MR,
-                    depth: width,
-                    a: self.scratch.o.add(row * NR),
-                    b: self.scratch.v,
-                    c: self.scratch.total.add(row * BLOCK),
-                    stride: BLOCK,
-                    add: !fresh,
-                    cols: Slope::flat(window.visible(row + MR - 1)),
-                };
-                scores.compute::<V>();
-            }
-        }
+        let scores = Scores {
+            rows: window.queries.next_multiple_of(MR),
+            depth: self.x.heads.v,
+            a: self.scratch.o,
+            b: self.scratch.v,
+            c: self.scratch.total,
+            stride: BLOCK,
+            add: !fresh,
+            cols: seen_by_six(window),
+        };
+        unsafe { scores.compute::<V>() };
+    }
+}
+
+/// Keys of the window that six queries see.
+fn seen_by_six(window: &Window) -> Slope {
+    Slope {
+        first: (window.query + MR) as isize - window.key as isize,
+        most: window.keys,
     }
 }
