@@ -153,47 +153,45 @@ mod avx2 {
     use super::{Dropout, Key, MUL, WEYL};
     use std::arch::x86_64::*;
 
-    /// Low and high words of `x * m`, lane by lane.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn wide_mul(x: __m256i, m: __m256i) -> (__m256i, __m256i) {
-        let even = _mm256_mul_epu32(x, m);
-        let odd = _mm256_mul_epu32(_mm256_srli_epi64::<32>(x), m);
-        let low = _mm256_blend_epi32::<0xaa>(even, _mm256_slli_epi64::<32>(odd));
-        let high = _mm256_blend_epi32::<0xaa>(_mm256_srli_epi64::<32>(even), odd);
-        (low, high)
-    }
-
-    /// Philox at eight consecutive counters: register r holds the words of counters r and r + 4.
+    /// Philox at eight consecutive counters, see [`COUNTERS`]. A word has a lane of 64 bits, whose upper half no
+    /// multiplication reads and nobody cleans.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn philox8(key: Key, counter: u64) -> [__m256i; 4] {
-        let lanes: [u64; 8] = std::array::from_fn(|lane| counter.wrapping_add(lane as u64));
-        let word = |shift: u32| {
-            let w = lanes.map(|c| (c >> shift) as i32);
-            _mm256_setr_epi32(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7])
-        };
-        let mut c = [word(0), word(32), _mm256_setzero_si256(), _mm256_setzero_si256()];
-        let (m0, m1) = (_mm256_set1_epi32(MUL[0] as i32), _mm256_set1_epi32(MUL[1] as i32));
+        let (m0, m1) = (_mm256_set1_epi64x(MUL[0] as i64), _mm256_set1_epi64x(MUL[1] as i64));
+        let zero = _mm256_setzero_si256();
+        let mut fours = [0, 4].map(|first| {
+            let counters = _mm256_add_epi64(
+                _mm256_set1_epi64x(counter as i64),
+                _mm256_setr_epi64x(first, first + 1, first + 2, first + 3),
+            );
+            [counters, _mm256_srli_epi64::<32>(counters), zero, zero]
+        });
         let (mut k0, mut k1) = (key.0, key.1);
         for _ in 0..10 {
-            let (low0, high0) = wide_mul(c[0], m0);
-            let (low1, high1) = wide_mul(c[2], m1);
-            let first = _mm256_xor_si256(_mm256_xor_si256(high1, c[1]), _mm256_set1_epi32(k0 as i32));
-            let third = _mm256_xor_si256(_mm256_xor_si256(high0, c[3]), _mm256_set1_epi32(k1 as i32));
-            c = [first, low1, third, low0];
+            let (x0, x1) = (_mm256_set1_epi32(k0 as i32), _mm256_set1_epi32(k1 as i32));
+            for c in &mut fours {
+                let (p0, p1) = (_mm256_mul_epu32(c[0], m0), _mm256_mul_epu32(c[2], m1));
+                let (high0, high1) = (_mm256_srli_epi64::<32>(p0), _mm256_srli_epi64::<32>(p1));
+                *c = [
+                    _mm256_xor_si256(high1, _mm256_xor_si256(c[1], x0)),
+                    p1,
+                    _mm256_xor_si256(high0, _mm256_xor_si256(c[3], x1)),
+                    p0,
+                ];
+            }
             (k0, k1) = (k0.wrapping_add(WEYL[0]), k1.wrapping_add(WEYL[1]));
         }
-        // 8 x 4 transpose inside the 128-bit halves.
-        let (a, b) = (_mm256_unpacklo_epi32(c[0], c[1]), _mm256_unpackhi_epi32(c[0], c[1]));
-        let (d, e) = (_mm256_unpacklo_epi32(c[2], c[3]), _mm256_unpackhi_epi32(c[2], c[3]));
-        [
-            _mm256_unpacklo_epi64(a, d),
-            _mm256_unpackhi_epi64(a, d),
-            _mm256_unpacklo_epi64(b, e),
-            _mm256_unpackhi_epi64(b, e),
-        ]
+        let [[a, b], [c, d]] = fours.map(|c| {
+            let first = _mm256_blend_epi32::<0xaa>(c[0], _mm256_slli_epi64::<32>(c[1]));
+            let last = _mm256_blend_epi32::<0xaa>(c[2], _mm256_slli_epi64::<32>(c[3]));
+            [_mm256_unpacklo_epi64(first, last), _mm256_unpackhi_epi64(first, last)]
+        });
+        [a, b, c, d]
     }
+
+    /// Which of the eight counters the lower and upper half of each of [`philox8`]'s registers belong to.
+    const COUNTERS: [[usize; 2]; 4] = [[0, 2], [1, 3], [4, 6], [5, 7]];
 
     /// The 32 words of eight consecutive counters, in order.
     ///
@@ -201,11 +199,11 @@ mod avx2 {
     /// `out` is valid for 32 words.
     #[target_feature(enable = "avx2")]
     pub unsafe fn words32(key: Key, counter: u64, out: *mut u32) {
-        for (r, pair) in philox8(key, counter).into_iter().enumerate() {
-            // SAFETY: r + 4 < 8, four words each, inside the caller's 32.
+        for (pair, [low, high]) in philox8(key, counter).into_iter().zip(COUNTERS) {
+            // SAFETY: eight counters of four words each, inside the caller's 32.
             unsafe {
-                _mm_storeu_si128(out.add(4 * r).cast(), _mm256_castsi256_si128(pair));
-                _mm_storeu_si128(out.add(4 * (r + 4)).cast(), _mm256_extracti128_si256::<1>(pair));
+                _mm_storeu_si128(out.add(4 * low).cast(), _mm256_castsi256_si128(pair));
+                _mm_storeu_si128(out.add(4 * high).cast(), _mm256_extracti128_si256::<1>(pair));
             }
         }
     }
@@ -219,15 +217,15 @@ mod avx2 {
         let words = philox8(dropout.key, counter);
         let limit = _mm256_set1_epi32(dropout.threshold as i32 - 1);
         let scale = _mm256_set1_ps(dropout.scale);
-        for (r, pair) in words.into_iter().enumerate() {
-            for (half, quad) in [_mm256_castsi256_si128(pair), _mm256_extracti128_si256::<1>(pair)]
-                .into_iter()
-                .enumerate()
-            {
+        for (pair, [low, high]) in words.into_iter().zip(COUNTERS) {
+            for (quad, at) in [
+                (_mm256_castsi256_si128(pair), low),
+                (_mm256_extracti128_si256::<1>(pair), high),
+            ] {
                 let keep = _mm256_cmpgt_epi32(_mm256_cvtepu16_epi32(quad), limit);
                 let factors = _mm256_and_ps(_mm256_castsi256_ps(keep), scale);
-                // SAFETY: (r + 4 * half) < 8, eight floats each, inside the caller's 64.
-                unsafe { _mm256_storeu_ps(out.add(8 * (r + 4 * half)), factors) };
+                // SAFETY: eight counters of eight floats each, inside the caller's 64.
+                unsafe { _mm256_storeu_ps(out.add(8 * at), factors) };
             }
         }
     }
