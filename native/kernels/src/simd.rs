@@ -53,8 +53,9 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     /// `c - self * b`.
     unsafe fn fnma(self, b: Self, c: Self) -> Self;
-    /// `2^self` for `self` in [-126, 126], relative error below 1e-7 (degree-5 minimax on [-0.5, 0.5]).
-    unsafe fn exp2(self) -> Self;
+    /// `2^x` for `x` in [-126, 126], relative error below 1e-7 (degree-5 minimax on [-0.5, 0.5]). All take each step
+    /// before one takes the next: a chain of twenty dependent steps leaves a core idle, most of all one that is shared.
+    unsafe fn exp2<const N: usize>(x: [Self; N]) -> [Self; N];
     /// Sum of the lanes, always in the same order.
     unsafe fn sum(self) -> f32;
     unsafe fn lanes_max(self) -> f32;
@@ -104,40 +105,84 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
             }
         }
     }
-    /// `2^self`, clamped to the range of normal floats.
+    /// `2^x`, clamped to the range of normal floats.
     #[inline(always)]
-    unsafe fn exp2_clamped(self) -> Self {
-        unsafe { self.min(Self::constant(126.0)).max(Self::constant(-126.0)).exp2() }
+    unsafe fn exp2_clamped<const N: usize>(mut x: [Self; N]) -> [Self; N] {
+        unsafe {
+            for x in &mut x {
+                *x = x.min(Self::constant(126.0));
+            }
+            for x in &mut x {
+                *x = x.max(Self::constant(-126.0));
+            }
+            Self::exp2(x)
+        }
     }
     /// `e^self`, clamped to the range of normal floats.
     #[inline(always)]
     unsafe fn exp(self) -> Self {
-        unsafe { self.mul(Self::constant(std::f32::consts::LOG2_E)).exp2_clamped() }
-    }
-    /// `1 + e^-self`.
-    #[inline(always)]
-    unsafe fn one_plus_exp_neg(self) -> Self {
         unsafe {
-            let power = self.mul(Self::constant(-std::f32::consts::LOG2_E));
-            Self::constant(1.0).add(power.exp2_clamped())
+            let [power] = Self::exp2_clamped([self.mul(Self::constant(std::f32::consts::LOG2_E))]);
+            power
+        }
+    }
+    /// `1 + e^-x`.
+    #[inline(always)]
+    unsafe fn one_plus_exp_neg<const N: usize>(mut x: [Self; N]) -> [Self; N] {
+        unsafe {
+            for x in &mut x {
+                *x = x.mul(Self::constant(-std::f32::consts::LOG2_E));
+            }
+            let mut sums = Self::exp2_clamped(x);
+            for sum in &mut sums {
+                *sum = Self::constant(1.0).add(*sum);
+            }
+            sums
+        }
+    }
+    /// `1 / (1 + e^-x)` of several at once, see [`Simd::exp2`].
+    #[inline(always)]
+    unsafe fn sigmoids<const N: usize>(x: [Self; N]) -> [Self; N] {
+        unsafe {
+            let mut y = Self::one_plus_exp_neg(x);
+            for y in &mut y {
+                *y = Self::constant(1.0).div(*y);
+            }
+            y
+        }
+    }
+    /// `x * sigmoid(x)` of several at once. A division beats reciprocal + Newton on Zen 3.
+    #[inline(always)]
+    unsafe fn silus<const N: usize>(x: [Self; N]) -> [Self; N] {
+        unsafe {
+            let mut y = Self::one_plus_exp_neg(x);
+            for (y, x) in y.iter_mut().zip(x) {
+                *y = x.div(*y);
+            }
+            y
         }
     }
     /// `1 / (1 + e^-self)`.
     #[inline(always)]
     unsafe fn sigmoid(self) -> Self {
-        unsafe { Self::constant(1.0).div(self.one_plus_exp_neg()) }
+        let [y] = unsafe { Self::sigmoids([self]) };
+        y
     }
-    /// `self * sigmoid(self)`. A division beats reciprocal + Newton on Zen 3.
+    /// `self * sigmoid(self)`.
     #[inline(always)]
     unsafe fn silu(self) -> Self {
-        unsafe { self.div(self.one_plus_exp_neg()) }
+        let [y] = unsafe { Self::silus([self]) };
+        y
     }
-    /// Derivative of [`Simd::silu`] at `self`.
+    /// Derivatives of [`Simd::silus`].
     #[inline(always)]
-    unsafe fn silu_grad(self) -> Self {
+    unsafe fn silu_grads<const N: usize>(x: [Self; N]) -> [Self; N] {
         unsafe {
-            let s = self.sigmoid();
-            s.mul(self).fma(Self::constant(1.0).sub(s), s)
+            let mut y = Self::sigmoids(x);
+            for (y, x) in y.iter_mut().zip(x) {
+                *y = y.mul(x).fma(Self::constant(1.0).sub(*y), *y);
+            }
+            y
         }
     }
 }
@@ -313,13 +358,15 @@ unsafe impl Simd for Portable {
         Portable(out)
     }
     #[inline(always)]
-    unsafe fn exp2(self) -> Self {
-        Portable(self.0.map(|x| {
-            let whole = x.round_ties_even();
-            let f = x - whole;
-            let p = EXP2.iter().rev().fold(0.0, |p, c| p * f + c);
-            f32::from_bits((p.to_bits() as i32).wrapping_add((whole as i32) << 23) as u32)
-        }))
+    unsafe fn exp2<const N: usize>(x: [Self; N]) -> [Self; N] {
+        x.map(|x| {
+            Portable(x.0.map(|x| {
+                let whole = x.round_ties_even();
+                let f = x - whole;
+                let p = EXP2.iter().rev().fold(0.0, |p, c| p * f + c);
+                f32::from_bits((p.to_bits() as i32).wrapping_add((whole as i32) << 23) as u32)
+            }))
+        })
     }
     #[inline(always)]
     unsafe fn sum(self) -> f32 {
@@ -448,16 +495,27 @@ mod avx2 {
             unsafe { Avx2(_mm256_fnmadd_ps(self.0, b.0, c.0)) }
         }
         #[inline(always)]
-        unsafe fn exp2(self) -> Self {
+        unsafe fn exp2<const N: usize>(x: [Self; N]) -> [Self; N] {
             unsafe {
-                let whole = _mm256_cvtps_epi32(self.0);
-                let f = _mm256_sub_ps(self.0, _mm256_cvtepi32_ps(whole));
-                let mut p = Self::constant(EXP2[5]).0;
-                for c in [EXP2[4], EXP2[3], EXP2[2], EXP2[1], EXP2[0]] {
-                    p = _mm256_fmadd_ps(p, f, Self::constant(c).0);
+                let mut whole = [_mm256_setzero_si256(); N];
+                for (whole, x) in whole.iter_mut().zip(x) {
+                    *whole = _mm256_cvtps_epi32(x.0);
                 }
-                let scale = _mm256_slli_epi32::<23>(whole);
-                Avx2(_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), scale)))
+                let mut f = x;
+                for (f, whole) in f.iter_mut().zip(whole) {
+                    *f = Avx2(_mm256_sub_ps(f.0, _mm256_cvtepi32_ps(whole)));
+                }
+                let mut p = [Self::constant(EXP2[5]); N];
+                for c in [EXP2[4], EXP2[3], EXP2[2], EXP2[1], EXP2[0]] {
+                    for (p, f) in p.iter_mut().zip(f) {
+                        *p = Avx2(_mm256_fmadd_ps(p.0, f.0, Self::constant(c).0));
+                    }
+                }
+                for (p, whole) in p.iter_mut().zip(whole) {
+                    let scaled = _mm256_add_epi32(_mm256_castps_si256(p.0), _mm256_slli_epi32::<23>(whole));
+                    *p = Avx2(_mm256_castsi256_ps(scaled));
+                }
+                p
             }
         }
         #[inline(always)]

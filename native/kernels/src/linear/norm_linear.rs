@@ -75,22 +75,28 @@ impl Finish for Activate<'_> {
     #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
         unsafe {
-            for at in (0..n).step_by(LANES) {
+            for at in (0..n).step_by(2 * LANES) {
                 let (left, j) = (n - at, j + at);
-                let sum = V::load(acc.add(at));
-                let z = match self.bias {
-                    Some(bias) => V::load_upto(bias.as_ptr().add(j), left).add(sum),
-                    None => sum,
-                };
+                let right = left.saturating_sub(LANES);
+                let mut z = [V::load(acc.add(at)), V::load(acc.add(at + LANES))];
+                if let Some(bias) = self.bias {
+                    let bias = bias.as_ptr().wrapping_add(j);
+                    z = [
+                        V::load_upto(bias, left).add(z[0]),
+                        V::load_upto(bias.wrapping_add(LANES), right).add(z[1]),
+                    ];
+                }
                 if let Some(to) = self.z {
-                    z.store_upto(to.at(i, j), left);
+                    z[0].store_upto(to.at(i, j), left);
+                    z[1].store_upto(to.at(i, j + LANES), right);
                 }
                 let y = match self.act {
                     Act::None => z,
-                    Act::Silu => z.silu(),
-                    Act::Relu => z.max(V::zero()),
+                    Act::Silu => V::silus(z),
+                    Act::Relu => [z[0].max(V::zero()), z[1].max(V::zero())],
                 };
-                y.store_upto(self.y.at(i, j), left);
+                y[0].store_upto(self.y.at(i, j), left);
+                y[1].store_upto(self.y.at(i, j + LANES), right);
             }
         }
     }

@@ -162,10 +162,13 @@ impl Source for SwiGlu {
             for line in (0..n).step_by(LINE) {
                 V::prefetch(self.h.at(next, k + line));
                 V::prefetch(self.h.at(next, self.h.cols / 2 + k + line));
-                for at in (line..n.min(line + LINE)).step_by(LANES) {
-                    let (a, b) = (V::load_upto(h1.add(at), n - at), V::load_upto(h3.add(at), n - at));
-                    a.silu().mul(b).store(stage.add(at));
-                }
+                let (left, right) = (n - line, (n - line).saturating_sub(LANES));
+                let (h1, h3) = (h1.add(line), h3.add(line));
+                let a = [V::load_upto(h1, left), V::load_upto(h1.wrapping_add(LANES), right)];
+                let b = [V::load_upto(h3, left), V::load_upto(h3.wrapping_add(LANES), right)];
+                let silu = V::silus(a);
+                silu[0].mul(b[0]).store(stage.add(line));
+                silu[1].mul(b[1]).store(stage.add(line + LANES));
             }
             stage
         }
@@ -195,15 +198,21 @@ impl Source for ActGrad {
             for line in (0..n).step_by(LINE) {
                 V::prefetch(self.dy.at(next, k + line));
                 V::prefetch(self.saved.at(next, k + line));
-                for at in (line..n.min(line + LINE)).step_by(LANES) {
-                    let (g, s) = (V::load_upto(dy.add(at), n - at), V::load_upto(saved.add(at), n - at));
-                    let dz = if self.act == Act::Silu {
-                        g.mul(s.silu_grad())
-                    } else {
-                        g.where_positive(s)
-                    };
-                    dz.store_upto(to.add(at), n - at);
-                }
+                let (left, right) = (n - line, (n - line).saturating_sub(LANES));
+                let (dy, saved, to) = (dy.add(line), saved.add(line), to.add(line));
+                let g = [V::load_upto(dy, left), V::load_upto(dy.wrapping_add(LANES), right)];
+                let s = [
+                    V::load_upto(saved, left),
+                    V::load_upto(saved.wrapping_add(LANES), right),
+                ];
+                let dz = if self.act == Act::Silu {
+                    let slopes = V::silu_grads(s);
+                    [g[0].mul(slopes[0]), g[1].mul(slopes[1])]
+                } else {
+                    [g[0].where_positive(s[0]), g[1].where_positive(s[1])]
+                };
+                dz[0].store_upto(to, left);
+                dz[1].store_upto(to.wrapping_add(LANES), right);
             }
             to
         }

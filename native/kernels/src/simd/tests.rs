@@ -222,27 +222,37 @@ fn exp_is_its_polynomial_to_the_bit() {
     }
 }
 
+/// SiLU of two vectors at once and of each by its definition, and the derivatives of two at once and of each.
 #[inline(always)]
-unsafe fn silus_body<V: Simd>(x: *const f32, short: *mut f32, plain: *mut f32) {
+unsafe fn silus_body<V: Simd>(x: *const f32, out: *mut [[f32; 2 * LANES]; 4]) {
     unsafe {
-        let x = V::load(x);
-        x.silu().store(short);
-        x.div(V::splat(1.0).add(V::zero().sub(x).exp())).store(plain);
+        let x = [V::load(x), V::load(x.add(LANES))];
+        let (silus, slopes) = (V::silus(x), V::silu_grads(x));
+        for (half, x) in x.into_iter().enumerate() {
+            let s = V::splat(1.0).div(V::splat(1.0).add(V::zero().sub(x).exp()));
+            let plain = x.div(V::splat(1.0).add(V::zero().sub(x).exp()));
+            let slope = s.mul(x).fma(V::splat(1.0).sub(s), s);
+            for (lanes, to) in [silus[half], plain, slopes[half], slope].into_iter().zip(&mut *out) {
+                lanes.store(to.as_mut_ptr().add(half * LANES));
+            }
+        }
     }
 }
-simd_fn!(fn silus = silus_body(x: *const f32, short: *mut f32, plain: *mut f32));
+simd_fn!(fn silus = silus_body(x: *const f32, out: *mut [[f32; 2 * LANES]; 4]));
 
 #[test]
-fn silu_is_its_definition_to_the_bit() {
-    let specials = [0.0, -0.0, 1e-40, -1e-40, 90.0, -90.0, f32::INFINITY, f32::NEG_INFINITY];
+fn silu_and_its_derivative_are_their_definitions_to_the_bit() {
+    let specials = [0.0, -0.0, 1e-40, -1e-40, 90.0, -90.0, f32::MAX, f32::MIN];
     let many = (0..100_000).map(|i| (i as f32 * 0.37).sin() * (i % 200) as f32);
     let x: Vec<f32> = specials.into_iter().chain(many).collect();
     for isa in [Isa::Portable, Isa::detect()] {
-        for x in x.chunks_exact(LANES) {
-            let (mut short, mut plain) = ([0.0; LANES], [0.0; LANES]);
-            // SAFETY: eight lanes each; `isa` is one this CPU has.
-            unsafe { silus(isa, x.as_ptr(), short.as_mut_ptr(), plain.as_mut_ptr()) };
-            assert_eq!(short.map(f32::to_bits), plain.map(f32::to_bits), "{isa:?} at {x:?}");
+        for x in x.chunks_exact(2 * LANES) {
+            let mut out = [[0.0; 2 * LANES]; 4];
+            // SAFETY: sixteen lanes each; `isa` is one this CPU has.
+            unsafe { silus(isa, x.as_ptr(), &mut out) };
+            let [silu, plain, slope, plain_slope] = out.map(|lanes| lanes.map(f32::to_bits));
+            assert_eq!(silu, plain, "{isa:?} at {x:?}");
+            assert_eq!(slope, plain_slope, "{isa:?}, derivative at {x:?}");
         }
     }
 }
