@@ -4,8 +4,9 @@
 use crate::rows::{Element, load_vector};
 use crate::simd::{LANES, Simd};
 
-/// Vectors held in registers while summing: eight chains hide the latency of the FMA.
-const CHUNK: usize = 8;
+/// Vectors held in registers while summing. Eight chains would hide the latency of the FMA; the more, the fewer times rows
+/// are gone over.
+const CHUNK: usize = 12;
 
 /// Lane `i` is `u . rows[i]`. `u` holds `cols` numbers rounded up to whole vectors.
 ///
@@ -97,6 +98,10 @@ pub(crate) unsafe fn add_weighted<V: Simd, E: Element>(terms: &impl Terms<E>, co
             k += CHUNK;
         }
         match full - k {
+            11 => add_chunk::<V, E, 11>(terms, k * LANES, out),
+            10 => add_chunk::<V, E, 10>(terms, k * LANES, out),
+            9 => add_chunk::<V, E, 9>(terms, k * LANES, out),
+            8 => add_chunk::<V, E, 8>(terms, k * LANES, out),
             7 => add_chunk::<V, E, 7>(terms, k * LANES, out),
             6 => add_chunk::<V, E, 6>(terms, k * LANES, out),
             5 => add_chunk::<V, E, 5>(terms, k * LANES, out),
