@@ -158,3 +158,67 @@ pub(crate) unsafe fn prefetch_span<V: Simd, E: Element>(p: *const E, len: usize)
         unsafe { V::prefetch(p.cast::<f32>().wrapping_add(16 * line)) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::Isa;
+    use crate::simd_fn;
+
+    struct Plain<'a> {
+        rows: &'a [Vec<f32>],
+        weights: &'a [f32],
+    }
+
+    impl Terms<f32> for Plain<'_> {
+        fn count(&self) -> usize {
+            self.rows.len()
+        }
+        unsafe fn term(&self, j: usize) -> (*const f32, f32) {
+            (self.rows[j].as_ptr(), self.weights[j])
+        }
+    }
+
+    /// The sums, and one number after the other.
+    #[inline(always)]
+    unsafe fn both_body<V: Simd>(terms: &Plain, cols: usize, fast: *mut f32, plain: *mut f32) {
+        unsafe {
+            add_weighted::<V, f32>(terms, cols, fast);
+            for c in 0..cols {
+                let mut sum = V::splat(*plain.add(c));
+                for (row, weight) in terms.rows.iter().zip(terms.weights) {
+                    sum = V::splat(row[c]).fma(V::splat(*weight), sum);
+                }
+                sum.store_part(plain.add(c), 1);
+            }
+        }
+    }
+    simd_fn!(fn both = both_body(terms: &Plain, cols: usize, fast: *mut f32, plain: *mut f32));
+
+    #[test]
+    fn weighted_sums_add_up_in_order_to_the_bit() {
+        let number = |i: usize| (i as f32 * 0.7).sin();
+        for isa in [Isa::Portable, Isa::detect()] {
+            for cols in 1..230 {
+                let rows: Vec<Vec<f32>> = (0..5)
+                    .map(|j| (0..cols).map(|c| number(j * 1000 + c)).collect())
+                    .collect();
+                let weights: Vec<f32> = (0..5).map(|j| number(9000 + j)).collect();
+                let mut fast: Vec<f32> = (0..cols.next_multiple_of(LANES)).map(|c| number(5000 + c)).collect();
+                let mut plain = fast.clone();
+                let (rows, weights) = (&rows[..], &weights[..]);
+                // SAFETY: rows hold `cols` numbers, the sums whole vectors; `isa` is one this CPU has.
+                unsafe {
+                    both(
+                        isa,
+                        &Plain { rows, weights },
+                        cols,
+                        fast.as_mut_ptr(),
+                        plain.as_mut_ptr(),
+                    )
+                };
+                assert_eq!(fast[..cols], plain[..cols], "{isa:?}, {cols} columns");
+            }
+        }
+    }
+}
