@@ -69,7 +69,8 @@ interface KernelSize {
   tokens: number;
 }
 
-const REPEATS = 7;
+/** Rounds of a kernel: at least so many, and until it had so long, so that a bad moment of the machine is not the median. */
+const ROUNDS = { least: 7, most: 50, seconds: 0.7 };
 const [NEGATIVES, ITEMS, SMALL_CATALOGUE, QUERIES, PARAMETERS] = [128, 100_000, 4000, 1024, 16 << 20];
 
 export function benchKernelsCommand() {
@@ -133,6 +134,13 @@ function backwardWork({ flops, bytes }: Work): Work {
   return { ...(flops && { flops: 2 * flops }), ...(bytes && { bytes: 2 * bytes }) };
 }
 
+/** Whether a kernel was timed often and long enough; the first round warms up. */
+function enough(...passes: number[][]): boolean {
+  const rounds = passes[0]!.length - 1;
+  const seconds = passes.flat().reduce((sum, one) => sum + one, 0);
+  return rounds >= ROUNDS.most || (rounds >= ROUNDS.least && seconds >= ROUNDS.seconds);
+}
+
 /** Times commands on the stream itself, between two clocks, so that neither enqueueing nor promises are in the figure. */
 class Bench {
   readonly #device: Device;
@@ -152,15 +160,15 @@ class Bench {
   ): Promise<{ forward: number; backward: number }> {
     const forward: number[] = [];
     const backward: number[] = [];
-    for (let repeat = 0; repeat <= REPEATS; repeat++) {
+    while (!enough(forward, backward)) {
       await this.#peak.sample();
-      using tape = new Tape(this.#device, { training: true, seed: 1, step: repeat });
+      using tape = new Tape(this.#device, { training: true, seed: 1, step: forward.length });
       for (const input of inputs) tape.watch(input);
       this.#clock(0);
       const y = build(tape);
       this.#clock(1);
       forward.push(await this.#elapsed());
-      const dy = this.#device.tensor(y.shape);
+      using dy = this.#device.tensor(y.shape);
       fillConstant(this.#device, dy, 1e-3);
       tape.seedGrad(y, dy);
       this.#clock(0);
@@ -168,13 +176,12 @@ class Bench {
       this.#clock(1);
       backward.push(await this.#elapsed());
     }
-    // The first round warms up.
     return { forward: median(forward.slice(1)), backward: median(backward.slice(1)) };
   }
 
   async plain(run: () => void): Promise<number> {
     const seconds: number[] = [];
-    for (let repeat = 0; repeat <= REPEATS; repeat++) {
+    while (!enough(seconds)) {
       await this.#peak.sample();
       this.#clock(0);
       run();
