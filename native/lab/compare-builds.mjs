@@ -61,10 +61,10 @@ async function open(build) {
       const { loss } = learner.step([batch], { step, totalSteps: 1000 });
       const count = ops.length;
       this.loss = await loss;
-      const at = await device.read(clocks);
+      const at = Array.from(await device.read(clocks), Number);
       const ms = { total: 0 };
       for (let i = 1; i < count; i++) {
-        const took = Number(at[i] - at[i - 1]) / 1e6;
+        const took = (at[i] - at[i - 1]) / 1e6;
         ms[ops[i]] = (ms[ops[i]] ?? 0) + took;
         ms.total += took;
       }
