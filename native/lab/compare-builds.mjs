@@ -11,8 +11,9 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const [rounds, kind, width, ...builds] = process.argv.slice(2);
-if (builds.length === 0) {
+if (builds.length === 0 || new Set(builds.map(build => resolve(build))).size < builds.length) {
   console.error('Usage: node native/lab/compare-builds.mjs <rounds> hstu|fuxi|sasrec <width> <build>...');
+  console.error('Each build once: a module is loaded once. A copy of a build in another folder shows the noise.');
   process.exit(2);
 }
 const SIZE = { kind, d: Number(width), blocks: 4, heads: Math.max(1, Number(width) >> 6) };
