@@ -105,6 +105,24 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
             }
         }
     }
+    /// Two vectors of `p`, as [`Simd::load_upto`].
+    #[inline(always)]
+    unsafe fn load_two(p: *const f32, left: usize) -> [Self; 2] {
+        unsafe {
+            [
+                Self::load_upto(p, left),
+                Self::load_upto(p.wrapping_add(LANES), left.saturating_sub(LANES)),
+            ]
+        }
+    }
+    /// Writes the first `left` lanes of two vectors, at most sixteen.
+    #[inline(always)]
+    unsafe fn store_two([low, high]: [Self; 2], p: *mut f32, left: usize) {
+        unsafe {
+            low.store_upto(p, left);
+            high.store_upto(p.wrapping_add(LANES), left.saturating_sub(LANES));
+        }
+    }
     /// `2^x`, clamped to the range of normal floats.
     #[inline(always)]
     unsafe fn exp2_clamped<const N: usize>(mut x: [Self; N]) -> [Self; N] {
@@ -397,210 +415,7 @@ unsafe impl Simd for Portable {
 pub use avx2::Avx2;
 
 #[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use super::{EXP2, LANES, Simd, tile};
-    use crate::isa::Isa;
-    use std::arch::x86_64::*;
-
-    /// One 256-bit register.
-    #[derive(Clone, Copy)]
-    pub struct Avx2(pub __m256);
-
-    static MASKS: [i32; 2 * LANES] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-
-    #[inline(always)]
-    unsafe fn mask(n: usize) -> __m256i {
-        unsafe { _mm256_loadu_si256(MASKS.as_ptr().add(LANES - n.min(LANES)).cast()) }
-    }
-
-    // SAFETY: the trait's contract: only below an entry with the target features, with valid pointers.
-    unsafe impl Simd for Avx2 {
-        const ISA: Isa = Isa::Avx2;
-        #[inline(always)]
-        unsafe fn zero() -> Self {
-            unsafe { Avx2(_mm256_setzero_ps()) }
-        }
-        #[inline(always)]
-        unsafe fn splat(x: f32) -> Self {
-            unsafe { Avx2(_mm256_set1_ps(x)) }
-        }
-        #[inline]
-        #[target_feature(enable = "avx2,fma")]
-        unsafe fn constant(x: f32) -> Self {
-            let mut lanes = _mm256_set1_ps(x);
-            // SAFETY: no instruction at all, but the compiler cannot know the value.
-            unsafe {
-                std::arch::asm!("/* {0} */", inout(ymm_reg) lanes, options(pure, nomem, nostack, preserves_flags))
-            };
-            Avx2(lanes)
-        }
-        #[inline(always)]
-        unsafe fn load(p: *const f32) -> Self {
-            unsafe { Avx2(_mm256_loadu_ps(p)) }
-        }
-        #[inline(always)]
-        unsafe fn store(self, p: *mut f32) {
-            unsafe { _mm256_storeu_ps(p, self.0) }
-        }
-        #[inline(always)]
-        unsafe fn load_part(p: *const f32, n: usize) -> Self {
-            unsafe { Avx2(_mm256_maskload_ps(p, mask(n))) }
-        }
-        #[inline(always)]
-        unsafe fn store_part(self, p: *mut f32, n: usize) {
-            unsafe { _mm256_maskstore_ps(p, mask(n), self.0) }
-        }
-        #[inline(always)]
-        unsafe fn load_half(p: *const u16) -> Self {
-            unsafe { Avx2(_mm256_cvtph_ps(_mm_loadu_si128(p.cast()))) }
-        }
-        #[inline(always)]
-        unsafe fn store_half(self, p: *mut u16) {
-            unsafe { _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0)) }
-        }
-        #[inline(always)]
-        unsafe fn add(self, o: Self) -> Self {
-            unsafe { Avx2(_mm256_add_ps(self.0, o.0)) }
-        }
-        #[inline(always)]
-        unsafe fn sub(self, o: Self) -> Self {
-            unsafe { Avx2(_mm256_sub_ps(self.0, o.0)) }
-        }
-        #[inline(always)]
-        unsafe fn mul(self, o: Self) -> Self {
-            unsafe { Avx2(_mm256_mul_ps(self.0, o.0)) }
-        }
-        #[inline(always)]
-        unsafe fn div(self, o: Self) -> Self {
-            unsafe { Avx2(_mm256_div_ps(self.0, o.0)) }
-        }
-        #[inline(always)]
-        unsafe fn max(self, o: Self) -> Self {
-            unsafe { Avx2(_mm256_max_ps(self.0, o.0)) }
-        }
-        #[inline(always)]
-        unsafe fn min(self, o: Self) -> Self {
-            unsafe { Avx2(_mm256_min_ps(self.0, o.0)) }
-        }
-        #[inline(always)]
-        unsafe fn sqrt(self) -> Self {
-            unsafe { Avx2(_mm256_sqrt_ps(self.0)) }
-        }
-        #[inline(always)]
-        unsafe fn fma(self, b: Self, c: Self) -> Self {
-            unsafe { Avx2(_mm256_fmadd_ps(self.0, b.0, c.0)) }
-        }
-        #[inline(always)]
-        unsafe fn fnma(self, b: Self, c: Self) -> Self {
-            unsafe { Avx2(_mm256_fnmadd_ps(self.0, b.0, c.0)) }
-        }
-        #[inline(always)]
-        unsafe fn exp2<const N: usize>(x: [Self; N]) -> [Self; N] {
-            unsafe {
-                let mut whole = [_mm256_setzero_si256(); N];
-                for (whole, x) in whole.iter_mut().zip(x) {
-                    *whole = _mm256_cvtps_epi32(x.0);
-                }
-                let mut f = x;
-                for (f, whole) in f.iter_mut().zip(whole) {
-                    *f = Avx2(_mm256_sub_ps(f.0, _mm256_cvtepi32_ps(whole)));
-                }
-                let mut p = [Self::constant(EXP2[5]); N];
-                for c in [EXP2[4], EXP2[3], EXP2[2], EXP2[1], EXP2[0]] {
-                    for (p, f) in p.iter_mut().zip(f) {
-                        *p = Avx2(_mm256_fmadd_ps(p.0, f.0, Self::constant(c).0));
-                    }
-                }
-                for (p, whole) in p.iter_mut().zip(whole) {
-                    let scaled = _mm256_add_epi32(_mm256_castps_si256(p.0), _mm256_slli_epi32::<23>(whole));
-                    *p = Avx2(_mm256_castsi256_ps(scaled));
-                }
-                p
-            }
-        }
-        #[inline(always)]
-        unsafe fn sum(self) -> f32 {
-            unsafe {
-                let q = _mm_add_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
-                let d = _mm_add_ps(q, _mm_movehl_ps(q, q));
-                _mm_cvtss_f32(_mm_add_ss(d, _mm_shuffle_ps::<1>(d, d)))
-            }
-        }
-        #[inline(always)]
-        unsafe fn lanes_max(self) -> f32 {
-            unsafe {
-                let q = _mm_max_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
-                let d = _mm_max_ps(q, _mm_movehl_ps(q, q));
-                _mm_cvtss_f32(_mm_max_ss(d, _mm_shuffle_ps::<1>(d, d)))
-            }
-        }
-        #[inline(always)]
-        unsafe fn where_positive(self, x: Self) -> Self {
-            unsafe {
-                let positive = _mm256_cmp_ps::<_CMP_GT_OQ>(x.0, _mm256_setzero_ps());
-                Avx2(_mm256_and_ps(positive, self.0))
-            }
-        }
-        #[inline(always)]
-        unsafe fn transpose(r: [Self; LANES]) -> [Self; LANES] {
-            unsafe {
-                // Pairs of rows, then fours, then the two halves of the registers.
-                let lo = |a: usize| _mm256_unpacklo_ps(r[a].0, r[a + 1].0);
-                let hi = |a: usize| _mm256_unpackhi_ps(r[a].0, r[a + 1].0);
-                let four = |a, b| [_mm256_shuffle_ps::<0x44>(a, b), _mm256_shuffle_ps::<0xee>(a, b)];
-                let ([c0, c1], [c2, c3]) = (four(lo(0), lo(2)), four(hi(0), hi(2)));
-                let ([d0, d1], [d2, d3]) = (four(lo(4), lo(6)), four(hi(4), hi(6)));
-                let low = |a, b| Avx2(_mm256_permute2f128_ps::<0x20>(a, b));
-                let high = |a, b| Avx2(_mm256_permute2f128_ps::<0x31>(a, b));
-                [
-                    low(c0, d0),
-                    low(c1, d1),
-                    low(c2, d2),
-                    low(c3, d3),
-                    high(c0, d0),
-                    high(c1, d1),
-                    high(c2, d2),
-                    high(c3, d3),
-                ]
-            }
-        }
-        #[inline(always)]
-        unsafe fn sums(v: [Self; LANES]) -> Self {
-            unsafe {
-                // Halves of v[i] and v[i + 4] side by side, so that lanes l and l + 4 meet first, as in `sum`.
-                let fold = |a: Avx2, b: Avx2| {
-                    let low = _mm256_permute2f128_ps::<0x20>(a.0, b.0);
-                    _mm256_add_ps(low, _mm256_permute2f128_ps::<0x31>(a.0, b.0))
-                };
-                let pair = |a: __m256, b: __m256| {
-                    let (even, odd) = (_mm256_shuffle_ps::<0x44>(a, b), _mm256_shuffle_ps::<0xee>(a, b));
-                    _mm256_add_ps(even, odd)
-                };
-                let (ab, cd) = (
-                    pair(fold(v[0], v[4]), fold(v[1], v[5])),
-                    pair(fold(v[2], v[6]), fold(v[3], v[7])),
-                );
-                let (even, odd) = (_mm256_shuffle_ps::<0x88>(ab, cd), _mm256_shuffle_ps::<0xdd>(ab, cd));
-                Avx2(_mm256_add_ps(even, odd))
-            }
-        }
-        #[inline(always)]
-        unsafe fn prefetch(p: *const f32) {
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
-        }
-        #[inline]
-        #[target_feature(enable = "avx2,fma")]
-        unsafe fn turns<const ROW: usize, const STEP: usize, const PANEL: usize>(
-            sums: &mut tile::Sums<Self>,
-            panels: usize,
-            turns: usize,
-            a: *const f32,
-            b: *const f32,
-        ) {
-            unsafe { tile::turns_avx2::<ROW, STEP, PANEL>(sums, panels, turns, a, b) }
-        }
-    }
-}
+mod avx2;
 
 #[cfg(test)]
 mod tests;

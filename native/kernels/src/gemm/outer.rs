@@ -201,7 +201,7 @@ pub fn outer<A: Source, B: Source>(cx: &Ctx, tokens: usize, left: &A, right: &B,
     let rows = |at: usize| slice.min(tokens.saturating_sub(at * slice));
     let pack = |at: usize, task: usize, worker: usize| {
         let token = task * TOKENS;
-        // SAFETY: a task's tokens are its own, and so are their places in the slivers.
+        // SAFETY: a task's tokens are its own, and so are their places in the slivers; columns read the other half.
         unsafe {
             let pack = PackSlivers {
                 source: left,

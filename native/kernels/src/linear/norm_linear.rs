@@ -77,26 +77,20 @@ impl Finish for Activate<'_> {
         unsafe {
             for at in (0..n).step_by(2 * LANES) {
                 let (left, j) = (n - at, j + at);
-                let right = left.saturating_sub(LANES);
-                let mut z = [V::load(acc.add(at)), V::load(acc.add(at + LANES))];
+                let mut z = V::load_two(acc.add(at), 2 * LANES);
                 if let Some(bias) = self.bias {
-                    let bias = bias.as_ptr().wrapping_add(j);
-                    z = [
-                        V::load_upto(bias, left).add(z[0]),
-                        V::load_upto(bias.wrapping_add(LANES), right).add(z[1]),
-                    ];
+                    let bias = V::load_two(bias.as_ptr().add(j), left);
+                    z = [bias[0].add(z[0]), bias[1].add(z[1])];
                 }
                 if let Some(to) = self.z {
-                    z[0].store_upto(to.at(i, j), left);
-                    z[1].store_upto(to.at(i, j + LANES), right);
+                    V::store_two(z, to.at(i, j), left);
                 }
                 let y = match self.act {
                     Act::None => z,
                     Act::Silu => V::silus(z),
                     Act::Relu => [z[0].max(V::zero()), z[1].max(V::zero())],
                 };
-                y[0].store_upto(self.y.at(i, j), left);
-                y[1].store_upto(self.y.at(i, j + LANES), right);
+                V::store_two(y, self.y.at(i, j), left);
             }
         }
     }

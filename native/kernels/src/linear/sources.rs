@@ -162,13 +162,9 @@ impl Source for SwiGlu {
             for line in (0..n).step_by(LINE) {
                 V::prefetch(self.h.at(next, k + line));
                 V::prefetch(self.h.at(next, self.h.cols / 2 + k + line));
-                let (left, right) = (n - line, (n - line).saturating_sub(LANES));
-                let (h1, h3) = (h1.add(line), h3.add(line));
-                let a = [V::load_upto(h1, left), V::load_upto(h1.wrapping_add(LANES), right)];
-                let b = [V::load_upto(h3, left), V::load_upto(h3.wrapping_add(LANES), right)];
+                let (a, b) = (V::load_two(h1.add(line), n - line), V::load_two(h3.add(line), n - line));
                 let silu = V::silus(a);
-                silu[0].mul(b[0]).store(stage.add(line));
-                silu[1].mul(b[1]).store(stage.add(line + LANES));
+                V::store_two([silu[0].mul(b[0]), silu[1].mul(b[1])], stage.add(line), LINE);
             }
             stage
         }
@@ -198,21 +194,15 @@ impl Source for ActGrad {
             for line in (0..n).step_by(LINE) {
                 V::prefetch(self.dy.at(next, k + line));
                 V::prefetch(self.saved.at(next, k + line));
-                let (left, right) = (n - line, (n - line).saturating_sub(LANES));
-                let (dy, saved, to) = (dy.add(line), saved.add(line), to.add(line));
-                let g = [V::load_upto(dy, left), V::load_upto(dy.wrapping_add(LANES), right)];
-                let s = [
-                    V::load_upto(saved, left),
-                    V::load_upto(saved.wrapping_add(LANES), right),
-                ];
+                let left = n - line;
+                let (g, s) = (V::load_two(dy.add(line), left), V::load_two(saved.add(line), left));
                 let dz = if self.act == Act::Silu {
                     let slopes = V::silu_grads(s);
                     [g[0].mul(slopes[0]), g[1].mul(slopes[1])]
                 } else {
                     [g[0].where_positive(s[0]), g[1].where_positive(s[1])]
                 };
-                dz[0].store_upto(to, left);
-                dz[1].store_upto(to.wrapping_add(LANES), right);
+                V::store_two(dz, to.add(line), left);
             }
             to
         }
