@@ -7,7 +7,7 @@ use super::pack::Part;
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::table_grads::{Partial, TableGrads};
 use super::tile::{Product, Scores, Slope};
-use super::weigh::{Panel, Unweigh};
+use super::weigh::{Strip, Unweigh};
 use crate::ctx::Ctx;
 use crate::mat::{Grad, Mat};
 use crate::simd::tile::{MR, NR};
@@ -239,50 +239,36 @@ impl<U: Unweigh> BackwardTask<'_, U> {
 
     /// A strip of queries against the keys from `tile`: weights, gradients of scores, and what they add to dQ, dV and dK.
     #[inline(always)]
-    unsafe fn strip<V: Simd>(&self, window: &Window, head: usize, fresh: bool, strip: Range<usize>, tile: usize) {
+    unsafe fn strip<V: Simd>(&self, window: &Window, head: usize, fresh: bool, queries: Range<usize>, tile: usize) {
         let (Heads { a, v, .. }, (a_wide, v_wide), s) = (self.pass.heads, self.pass.padded(), &self.scratch);
-        let (query, key) = (window.query + strip.start, window.key + tile);
-        let ahead = query as isize - key as isize;
-        let (rows, keys) = (strip.len().next_multiple_of(MR), KEYS.min(window.keys - tile));
-        let seen = Slope {
-            first: ahead + MR as isize,
-            most: keys,
-        };
+        let strip = Strip::new(window, head, &queries, tile, KEYS, ROW);
+        let (rows, keys) = (strip.rows(), strip.seen.most);
         let square = |base: *mut f32, row: usize, there: bool| match there {
-            true => base.wrapping_add((strip.start + row) * BLOCK + tile),
+            true => base.wrapping_add((queries.start + row) * BLOCK + tile),
             false => std::ptr::null_mut(),
         };
         unsafe {
             let scores = Scores {
                 rows,
                 depth: a,
-                a: s.q.add(strip.start * NR),
+                a: s.q.add(queries.start * NR),
                 b: s.k_t.add(tile * a.next_multiple_of(LANES)),
                 c: s.weights,
                 stride: ROW,
                 add: false,
-                cols: seen,
+                cols: strip.seen,
             };
             scores.compute::<V>();
             let scores = Scores {
                 depth: v,
-                a: s.d_o.add(strip.start * NR),
+                a: s.d_o.add(queries.start * NR),
                 b: s.v_t.add(tile * v.next_multiple_of(LANES)),
                 c: s.grads,
                 ..scores
             };
             scores.compute::<V>();
             for row in (0..rows).step_by(MR) {
-                let panel = Panel {
-                    token: window.token + query + row,
-                    head,
-                    query: query + row,
-                    rows: MR.min(strip.len() - row),
-                    key,
-                    keys: seen.at(row),
-                    stride: ROW,
-                    bias: square(s.bias, row, self.pass.bias.is_some()),
-                };
+                let panel = strip.panel(row, square(s.bias, row, self.pass.bias.is_some()));
                 let total = square(s.total, row, self.partial.is_some());
                 panel.prefetch::<V>(panel.bias);
                 panel.prefetch::<V>(total);
@@ -292,7 +278,7 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             let product = Product::<ROW, 1> {
                 rows,
                 from: Slope::flat(0),
-                until: seen,
+                until: strip.seen,
                 a: s.grads,
                 b: s.k.add(tile * NR),
                 c: s.dq,
@@ -305,22 +291,22 @@ impl<U: Unweigh> BackwardTask<'_, U> {
                 rows: keys.next_multiple_of(MR),
                 // A key is seen from its own position on.
                 from: Slope {
-                    first: -ahead,
+                    first: strip.key as isize - strip.query as isize,
                     most: rows,
                 },
                 until: Slope::flat(rows),
                 a: s.weights,
-                b: s.d_o.add(strip.start * NR),
+                b: s.d_o.add(queries.start * NR),
                 c: s.dv.add(tile * v_wide),
                 stride: v_wide,
                 // An earlier strip of this block has seen these keys.
-                add: strip.start > 0 && key < query,
+                add: queries.start > 0 && strip.key < strip.query,
                 cols: v,
             };
             product.compute::<V>();
             let product = Product::<1, ROW> {
                 a: s.grads,
-                b: s.q.add(strip.start * NR),
+                b: s.q.add(queries.start * NR),
                 c: s.dk.add(tile * a_wide),
                 stride: a_wide,
                 cols: a,

@@ -6,7 +6,7 @@ use super::bias::{SQUARE, Tables, Term, Window};
 use super::pack::Part;
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::tile::{Product, Scores, Slope};
-use super::weigh::{Panel, Sums, Weigh};
+use super::weigh::{Strip, Sums, Weigh};
 use crate::ctx::Ctx;
 use crate::mat::{Mat, MatMut};
 use crate::simd::tile::{MR, NR};
@@ -202,60 +202,46 @@ impl<W: Weigh> ForwardTask<'_, W> {
 
     /// A strip of queries against the keys from `tile`.
     #[inline(always)]
-    unsafe fn strip<V: Simd>(&self, window: &Window, slot: usize, head: usize, strip: Range<usize>, tile: usize) {
+    unsafe fn strip<V: Simd>(&self, window: &Window, slot: usize, head: usize, queries: Range<usize>, tile: usize) {
+        let strip = Strip::new(window, head, &queries, tile, KEYS, ROW);
         let (s, heads, (a, v)) = (self.scratch, self.pass.heads, self.pass.padded());
-        let (query, key) = (window.query + strip.start, window.key + tile);
-        let rows = strip.len().next_multiple_of(MR);
-        let seen = Slope {
-            first: (query + MR) as isize - key as isize,
-            most: KEYS.min(window.keys - tile),
-        };
-        let panel = |row: usize| Panel {
-            token: window.token + query + row,
-            head,
-            query: query + row,
-            rows: MR.min(strip.len() - row),
-            key,
-            keys: seen.at(row),
-            stride: ROW,
-            bias: match self.pass.bias {
-                Some(_) => s.bias.wrapping_add((strip.start + row) * BLOCK + tile),
-                None => std::ptr::null(),
-            },
-        };
-        let first = slot * BLOCK + strip.start;
+        let first = slot * BLOCK + queries.start;
         unsafe {
             let scores = Scores {
-                rows,
+                rows: strip.rows(),
                 depth: heads.a,
-                a: s.q.add(slot * a * BLOCK + strip.start * NR),
+                a: s.q.add(slot * a * BLOCK + queries.start * NR),
                 b: s.k.add(tile * heads.a.next_multiple_of(LANES)),
                 c: s.weights,
                 stride: ROW,
                 add: false,
-                cols: seen,
+                cols: strip.seen,
             };
             scores.compute::<V>();
-            for row in (0..rows).step_by(MR) {
+            for row in (0..strip.rows()).step_by(MR) {
                 let so_far = Sums {
                     o: s.o.add((first + row) * v),
                     stride: v,
                     width: heads.v.next_multiple_of(LANES),
                     state: s.state.cast::<[f32; 2]>().add(first + row),
                 };
-                let panel = panel(row);
-                panel.prefetch::<V>(panel.bias);
+                let bias = match self.pass.bias {
+                    Some(_) => s.bias.wrapping_add((queries.start + row) * BLOCK + tile),
+                    None => std::ptr::null_mut(),
+                };
+                let panel = strip.panel(row, bias);
+                panel.prefetch::<V>(bias);
                 self.pass.weigh.forward::<V>(&panel, s.weights.add(row * ROW), &so_far);
             }
             let product = Product::<ROW, 1> {
-                rows,
+                rows: strip.rows(),
                 from: Slope::flat(0),
-                until: seen,
+                until: strip.seen,
                 a: s.weights,
                 b: s.v.add(tile * NR),
                 c: s.o.add(first * v),
                 stride: v,
-                add: key > 0,
+                add: strip.key > 0,
                 cols: heads.v,
             };
             product.compute::<V>();

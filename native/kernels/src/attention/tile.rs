@@ -24,6 +24,12 @@ impl Slope {
         Slope { first, most }
     }
 
+    /// How many of `most` keys from position `key` on are seen by six queries, the first of all at position `query`.
+    pub fn seen(query: usize, key: usize, most: usize) -> Slope {
+        let first = (query + MR) as isize - key as isize;
+        Slope { first, most }
+    }
+
     #[inline(always)]
     pub fn at(&self, row: usize) -> usize {
         (self.first + row as isize).clamp(0, self.most as isize) as usize

@@ -1,8 +1,66 @@
 //! What turns scores into weights: the only place where HSTU, FuXi and softmax attention differ inside a tile.
 
+use super::bias::Window;
 use super::plan::BLOCK;
+use super::tile::Slope;
 use crate::simd::tile::MR;
 use crate::simd::{LANES, LINE, Simd};
+use std::ops::Range;
+
+/// A strip of queries against a tile of keys, one head.
+#[derive(Clone, Copy)]
+pub struct Strip {
+    /// Batch row of the first query.
+    token: usize,
+    head: usize,
+    /// Position of the first query in its sequence.
+    pub query: usize,
+    queries: usize,
+    /// Position of the tile's first key.
+    pub key: usize,
+    /// Keys of the tile that six queries see.
+    pub seen: Slope,
+    /// Floats from one row of scores to the next.
+    stride: usize,
+}
+
+impl Strip {
+    /// Queries of a window against its keys from `tile` on, `most` of them; `stride` floats from row to row.
+    #[inline(always)]
+    pub fn new(window: &Window, head: usize, queries: &Range<usize>, tile: usize, most: usize, stride: usize) -> Strip {
+        let (query, key) = (window.query + queries.start, window.key + tile);
+        Strip {
+            token: window.token + query,
+            head,
+            query,
+            queries: queries.len(),
+            key,
+            seen: Slope::seen(query, key, most.min(window.keys - tile)),
+            stride,
+        }
+    }
+
+    /// Rows of scores: whole sixes.
+    #[inline(always)]
+    pub fn rows(&self) -> usize {
+        self.queries.next_multiple_of(MR)
+    }
+
+    /// The six queries from `row` on, with their rows of the bias.
+    #[inline(always)]
+    pub fn panel(&self, row: usize, bias: *const f32) -> Panel {
+        Panel {
+            token: self.token + row,
+            head: self.head,
+            query: self.query + row,
+            rows: MR.min(self.queries - row),
+            key: self.key,
+            keys: self.seen.at(row),
+            stride: self.stride,
+            bias,
+        }
+    }
+}
 
 /// Six queries against the keys of one tile, one head.
 #[derive(Clone, Copy)]

@@ -232,7 +232,7 @@ impl ForwardTask<'_> {
         let product = Product::<BLOCK, 1> {
             rows: window.queries.next_multiple_of(MR),
             from: Slope::flat(0),
-            until: seen_by_six(window),
+            until: Slope::seen(window.query, window.key, window.keys),
             a: self.scratch.weights,
             b: self.scratch.v,
             c: sums,
@@ -336,16 +336,8 @@ impl BackwardTask<'_> {
             c: self.scratch.total,
             stride: BLOCK,
             add: !fresh,
-            cols: seen_by_six(window),
+            cols: Slope::seen(window.query, window.key, window.keys),
         };
         unsafe { scores.compute::<V>() };
-    }
-}
-
-/// Keys of the window that six queries see.
-fn seen_by_six(window: &Window) -> Slope {
-    Slope {
-        first: (window.query + MR) as isize - window.key as isize,
-        most: window.keys,
     }
 }
