@@ -65,6 +65,10 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn transpose(rows: [Self; LANES]) -> [Self; LANES];
     /// Lane `i` is the sum of the lanes of `v[i]`, in the order of [`Simd::sum`].
     unsafe fn sums(v: [Self; LANES]) -> Self;
+    /// Bit `i` of eight: `p[i] <= limit`.
+    unsafe fn at_most(p: *const i64, limit: i64) -> u64;
+    /// Bit `i` of 64: `p[i]` and `p[i + 1]` differ.
+    unsafe fn changes(p: *const u8) -> u64;
     /// Asks for the line of `p` before it is needed; never faults.
     unsafe fn prefetch(p: *const f32);
     /// The loops of [`tile::steps`] and [`tile::panel_steps`]: `turns` times four steps in each of `panels`.
@@ -406,6 +410,18 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn sums(v: [Self; LANES]) -> Self {
         Portable(v.map(|lanes| unsafe { lanes.sum() }))
+    }
+    #[inline(always)]
+    unsafe fn at_most(p: *const i64, limit: i64) -> u64 {
+        let p = unsafe { std::slice::from_raw_parts(p, LANES) };
+        p.iter().rev().fold(0, |bits, x| bits << 1 | u64::from(*x <= limit))
+    }
+    #[inline(always)]
+    unsafe fn changes(p: *const u8) -> u64 {
+        let p = unsafe { std::slice::from_raw_parts(p, u64::BITS as usize + 1) };
+        p.windows(2)
+            .rev()
+            .fold(0, |bits, two| bits << 1 | u64::from(two[0] != two[1]))
     }
     #[inline(always)]
     unsafe fn prefetch(_: *const f32) {}

@@ -270,8 +270,6 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             for row in (0..rows).step_by(MR) {
                 let panel = strip.panel(row, square(s.bias, row, self.pass.bias.is_some()));
                 let total = square(s.total, row, self.partial.is_some());
-                panel.prefetch::<V>(panel.bias);
-                panel.prefetch::<V>(total);
                 let (weights, grads) = (s.weights.add(row * ROW), s.grads.add(row * ROW));
                 self.pass.unweigh.backward::<V>(&panel, weights, grads, total, fresh);
             }

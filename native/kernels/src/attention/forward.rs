@@ -230,7 +230,6 @@ impl<W: Weigh> ForwardTask<'_, W> {
                     None => std::ptr::null_mut(),
                 };
                 let panel = strip.panel(row, bias);
-                panel.prefetch::<V>(bias);
                 self.pass.weigh.forward::<V>(&panel, s.weights.add(row * ROW), &so_far);
             }
             let product = Product::<ROW, 1> {

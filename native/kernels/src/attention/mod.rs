@@ -9,6 +9,7 @@ mod backward;
 mod bias;
 pub mod bucket;
 mod check;
+mod clock;
 mod forward;
 pub mod fuxi_attention;
 pub mod hstu_attention;

@@ -4,7 +4,7 @@ use super::bias::Window;
 use super::plan::BLOCK;
 use super::tile::Slope;
 use crate::simd::tile::MR;
-use crate::simd::{LANES, LINE, Simd};
+use crate::simd::{LANES, Simd};
 use std::ops::Range;
 
 /// A strip of queries against a tile of keys, one head.
@@ -93,14 +93,14 @@ impl Panel {
         }
     }
 
-    /// Asks for the next six rows of a square, of which these are six.
+    /// The eight scores from `at` on, with their bias.
     #[inline(always)]
-    pub unsafe fn prefetch<V: Simd>(&self, square: *const f32) {
-        if !square.is_null() {
-            for row in MR..2 * MR {
-                for at in (0..self.keys).step_by(LINE) {
-                    unsafe { V::prefetch(square.wrapping_add(row * BLOCK + at)) };
-                }
+    unsafe fn biased<V: Simd>(&self, row: usize, at: usize, scores: *const f32) -> V {
+        unsafe {
+            let score = V::load(scores.add(row * self.stride + at));
+            match self.bias.is_null() {
+                true => score,
+                false => score.add(V::load(self.bias.add(row * BLOCK + at))),
             }
         }
     }
@@ -141,7 +141,8 @@ pub trait Unweigh: Copy + Send + Sync {
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool);
 }
 
-/// SiLU(S + bias) / n. The division by n is left to [`Weigh::finish`], and in backward to the packing of dO.
+/// SiLU(S + bias) / n. The division by n is left to [`Weigh::finish`], and in backward to the packing of dO. Eight keys of
+/// all six queries at once, seen or not: one loop for the panel, and six chains for a core to work on.
 #[derive(Clone, Copy)]
 pub struct Silu {
     pub n: usize,
@@ -151,19 +152,16 @@ impl Weigh for Silu {
     #[inline(always)]
     unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, _: &Sums) {
         unsafe {
-            for row in 0..MR {
-                let s = scores.add(row * panel.stride);
-                let visible = panel.visible(row);
-                if panel.bias.is_null() {
-                    for at in (0..visible).step_by(LANES) {
-                        V::load(s.add(at)).silu().store(s.add(at));
-                    }
-                } else {
-                    let bias = panel.bias.add(row * BLOCK);
-                    for at in (0..visible).step_by(LANES) {
-                        V::load(s.add(at)).add(V::load(bias.add(at))).silu().store(s.add(at));
-                    }
+            for at in (0..panel.keys).step_by(LANES) {
+                let mut x = [V::zero(); MR];
+                for (row, x) in x.iter_mut().enumerate() {
+                    *x = panel.biased(row, at, scores);
                 }
+                for (row, weight) in V::silus(x).into_iter().enumerate() {
+                    weight.store(scores.add(row * panel.stride + at));
+                }
+            }
+            for row in 0..MR {
                 panel.mask::<V>(row, scores);
             }
         }
@@ -179,22 +177,20 @@ impl Unweigh for Silu {
     #[inline(always)]
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool) {
         unsafe {
-            for row in 0..MR {
-                let (s, g) = (scores.add(row * panel.stride), grads.add(row * panel.stride));
-                let (bias, sum) = (panel.bias.wrapping_add(row * BLOCK), total.wrapping_add(row * BLOCK));
-                for at in (0..panel.visible(row)).step_by(LANES) {
-                    let mut x = V::load(s.add(at));
-                    if !panel.bias.is_null() {
-                        x = x.add(V::load(bias.add(at)));
-                    }
-                    let sigmoid = x.sigmoid();
-                    let weight = x.mul(sigmoid);
+            for at in (0..panel.keys).step_by(LANES) {
+                let mut x = [V::zero(); MR];
+                for (row, x) in x.iter_mut().enumerate() {
+                    *x = panel.biased(row, at, scores);
+                }
+                for (row, sigmoid) in V::sigmoids(x).into_iter().enumerate() {
+                    let weight = x[row].mul(sigmoid);
                     let slope = weight.fma(V::constant(1.0).sub(sigmoid), sigmoid);
-                    let ds = V::load(g.add(at)).mul(slope);
-                    weight.store(s.add(at));
-                    ds.store(g.add(at));
+                    let grad = grads.add(row * panel.stride + at);
+                    let ds = V::load(grad).mul(slope);
+                    weight.store(scores.add(row * panel.stride + at));
+                    ds.store(grad);
                     if !total.is_null() {
-                        let sum = sum.add(at);
+                        let sum = total.add(row * BLOCK + at);
                         if fresh {
                             ds.store(sum)
                         } else {
@@ -202,6 +198,8 @@ impl Unweigh for Silu {
                         }
                     }
                 }
+            }
+            for row in 0..MR {
                 panel.mask::<V>(row, scores);
                 panel.mask::<V>(row, grads);
             }

@@ -185,6 +185,29 @@ unsafe impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn at_most(p: *const i64, limit: i64) -> u64 {
+        unsafe {
+            let limit = _mm256_set1_epi64x(limit);
+            let low = _mm256_cmpgt_epi64(_mm256_loadu_si256(p.cast()), limit);
+            let high = _mm256_cmpgt_epi64(_mm256_loadu_si256(p.add(4).cast()), limit);
+            let (low, high) = (_mm256_castsi256_pd(low), _mm256_castsi256_pd(high));
+            let above = _mm256_movemask_pd(low) | _mm256_movemask_pd(high) << 4;
+            above as u64 ^ 0xff
+        }
+    }
+    #[inline(always)]
+    unsafe fn changes(p: *const u8) -> u64 {
+        unsafe {
+            let mut same = 0;
+            for half in [1, 0] {
+                let p = p.add(32 * half);
+                let equal = _mm256_cmpeq_epi8(_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(1).cast()));
+                same = same << 32 | u64::from(_mm256_movemask_epi8(equal) as u32);
+            }
+            !same
+        }
+    }
+    #[inline(always)]
     unsafe fn prefetch(p: *const f32) {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
     }

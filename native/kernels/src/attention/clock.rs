@@ -1,0 +1,227 @@
+//! The time bucket of every key of a window, as its queries go by. From one query to the next few keys change theirs, so
+//! each knows until when it stays: the rest costs a comparison, eight keys at a time. Any order of times is right; keys
+//! and queries that ascend, as those of a log do, are fast.
+
+use super::TimeBias;
+use super::bias::Window;
+use super::bucket::Buckets;
+use super::plan::BLOCK;
+use crate::simd::{LANES, Simd};
+use std::marker::PhantomData;
+
+/// Keys whose comparisons make a word.
+const WORD: usize = u64::BITS as usize;
+/// Keys in no bucket yet.
+const NONE: u8 = u8::MAX;
+
+/// See the module header.
+pub struct Clock<'a> {
+    /// Time of each key of the window.
+    times: &'a [i64],
+    /// Time of each query of the window.
+    query_times: &'a [i64],
+    ts_w: &'a [f32],
+    buckets: &'static Buckets,
+    now: i64,
+    /// From this time on, a key is no longer in its bucket.
+    until: [i64; BLOCK + WORD],
+    bucket: [u8; BLOCK + WORD],
+    /// The bucket's entry in `ts_w`.
+    bias: [f32; BLOCK + LANES],
+}
+
+/// Keys `from..until` of a window share a bucket.
+pub struct Run {
+    pub bucket: usize,
+    pub from: usize,
+    pub until: usize,
+}
+
+impl<'a> Clock<'a> {
+    #[inline(always)]
+    pub fn new(time: &TimeBias<'a>, window: &Window) -> Clock<'a> {
+        let (key, query) = (window.token + window.key, window.token + window.query);
+        Clock {
+            times: &time.times[key..key + window.keys],
+            query_times: &time.query_times[query..query + window.queries],
+            ts_w: time.ts_w,
+            buckets: Buckets::get(),
+            now: i64::MIN,
+            until: [i64::MIN; BLOCK + WORD],
+            bucket: [NONE; BLOCK + WORD],
+            bias: [0.0; BLOCK + LANES],
+        }
+    }
+
+    /// Moves on to query `row`, which sees the first `visible` keys. Rows ascend.
+    #[inline(always)]
+    pub unsafe fn show<V: Simd>(&mut self, row: usize, visible: usize) {
+        let before = std::mem::replace(&mut self.now, self.query_times[row]);
+        if self.now < before {
+            self.until[..visible].fill(i64::MIN);
+        }
+        for first in (0..visible).step_by(WORD) {
+            let left = visible - first;
+            let mut due = 0;
+            for at in (0..left.min(WORD)).step_by(LANES) {
+                due |= unsafe { V::at_most(self.until.as_ptr().add(first + at), self.now) } << at;
+            }
+            if left < WORD {
+                due &= (1 << left) - 1;
+            }
+            while due > 0 {
+                self.file(first + due.trailing_zeros() as usize);
+                due &= due - 1;
+            }
+        }
+    }
+
+    /// Puts a key into its bucket of now.
+    #[inline(always)]
+    fn file(&mut self, key: usize) {
+        let time = self.times[key];
+        let bucket = self.buckets.of(self.now - time);
+        self.bucket[key] = bucket as u8;
+        self.bias[key] = self.ts_w[bucket];
+        // A key that lies ahead comes closer: it is looked at again.
+        self.until[key] = match time <= self.now {
+            true => time + self.buckets.least(bucket + 1),
+            false => i64::MIN,
+        };
+    }
+
+    /// The time terms of the visible keys, with slack for a vector.
+    #[inline(always)]
+    pub fn bias(&self) -> *const f32 {
+        self.bias.as_ptr()
+    }
+
+    /// The runs of equal buckets among the first `visible` keys, left to right.
+    #[inline(always)]
+    pub fn runs<V: Simd>(&self, visible: usize) -> Runs<'_, V> {
+        Runs {
+            bucket: &self.bucket,
+            visible,
+            from: 0,
+            word: 0,
+            // SAFETY: the array is longer than a word.
+            ends: unsafe { V::changes(self.bucket.as_ptr()) },
+            lanes: PhantomData,
+        }
+    }
+}
+
+/// See [`Clock::runs`].
+pub struct Runs<'a, V> {
+    bucket: &'a [u8; BLOCK + WORD],
+    visible: usize,
+    from: usize,
+    /// First key of the word in `ends`.
+    word: usize,
+    /// Bits of the keys that are the last of a run. Keys not yet seen are in no bucket, so a run ends before them.
+    ends: u64,
+    lanes: PhantomData<V>,
+}
+
+impl<V: Simd> Iterator for Runs<'_, V> {
+    type Item = Run;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Run> {
+        while self.ends == 0 {
+            self.word += WORD;
+            if self.word >= self.visible {
+                return None;
+            }
+            // SAFETY: a word past the last visible key is still in the array.
+            self.ends = unsafe { V::changes(self.bucket.as_ptr().add(self.word)) };
+        }
+        let (from, until) = (self.from, self.word + self.ends.trailing_zeros() as usize + 1);
+        self.from = until;
+        self.ends &= self.ends - 1;
+        let bucket = self.bucket[from] as usize;
+        Some(Run { bucket, from, until })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attention::bucket::{BUCKETS, bucket_by_definition};
+    use crate::isa::Isa;
+    use crate::rng::{Key, word};
+    use crate::simd::{Kernel, dispatch};
+
+    /// Every query of a window against the definition.
+    struct Walk<'a> {
+        times: &'a [i64],
+        query_times: &'a [i64],
+        window: Window,
+        what: &'a str,
+    }
+
+    impl Kernel for Walk<'_> {
+        #[inline(always)]
+        unsafe fn run<V: Simd>(self) {
+            let ts_w: [f32; BUCKETS] = std::array::from_fn(|bucket| bucket as f32);
+            let time = TimeBias {
+                ts_w: &ts_w,
+                times: self.times,
+                query_times: self.query_times,
+            };
+            let mut clock = Clock::new(&time, &self.window);
+            for row in 0..self.window.queries {
+                let visible = self.window.visible(row);
+                unsafe { clock.show::<V>(row, visible) };
+                let now = self.query_times[self.window.query + row];
+                let keys = &self.times[self.window.key..self.window.key + visible];
+                let want: Vec<usize> = keys.iter().map(|key| bucket_by_definition(now - key)).collect();
+                let bias: Vec<usize> = clock.bias[..visible].iter().map(|bias| *bias as usize).collect();
+                assert_eq!(bias, want, "{} row {row}", self.what);
+                let runs: Vec<(usize, usize)> =
+                    clock.runs::<V>(visible).map(|x| (x.bucket, x.until - x.from)).collect();
+                let chunks: Vec<(usize, usize)> = want.chunk_by(|x, y| x == y).map(|x| (x[0], x.len())).collect();
+                assert_eq!(runs, chunks, "{} row {row}", self.what);
+            }
+        }
+    }
+
+    #[test]
+    fn shows_the_bucket_of_every_key_whatever_the_order_of_times() {
+        let draw = |i: usize, below: u32| i64::from(word(Key(5, 6), i as u64) % below);
+        let step: [(&str, &dyn Fn(usize) -> i64); 4] = [
+            ("ascending", &|i| draw(i, 1 << (1 + draw(i + 1000, 20)))),
+            ("ties", &|i| draw(i, 4) / 3),
+            ("shuffled", &|i| draw(i, 2_000_001) - 1_000_000),
+            ("huge gaps", &|i| 1 << draw(i, 43)),
+        ];
+        for (what, step) in step {
+            for (tokens, queries, keys) in [
+                (1, 0..1, 0..1),
+                (70, 0..70, 0..70),
+                (500, 240..500, 0..240),
+                (288, 0..288, 0..288),
+            ] {
+                let mut now = 1 << 40;
+                let times: Vec<i64> = (0..=tokens)
+                    .map(|i| {
+                        now += step(i);
+                        now
+                    })
+                    .collect();
+                let window = Window::new(0, queries.clone(), keys.clone());
+                for isa in [Isa::Portable, Isa::detect()] {
+                    let (query_times, times) = (&times[1..], &times[..tokens]);
+                    let walk = Walk {
+                        times,
+                        query_times,
+                        window,
+                        what,
+                    };
+                    // SAFETY: `isa` is one this CPU has.
+                    unsafe { dispatch(isa, walk) };
+                }
+            }
+        }
+    }
+}
