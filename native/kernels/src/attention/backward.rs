@@ -253,9 +253,9 @@ impl<U: Unweigh> BackwardTask<'_, U> {
                 depth: a,
                 a: s.q.add(queries.start * NR),
                 b: s.k_t.add(tile * a.next_multiple_of(LANES)),
+                plus: square(s.bias, 0, self.pass.bias.is_some()),
                 c: s.weights,
                 stride: ROW,
-                add: false,
                 cols: strip.seen,
             };
             scores.compute::<V>();
@@ -263,12 +263,13 @@ impl<U: Unweigh> BackwardTask<'_, U> {
                 depth: v,
                 a: s.d_o.add(queries.start * NR),
                 b: s.v_t.add(tile * v.next_multiple_of(LANES)),
+                plus: std::ptr::null(),
                 c: s.grads,
                 ..scores
             };
             scores.compute::<V>();
             for row in (0..rows).step_by(MR) {
-                let panel = strip.panel(row, square(s.bias, row, self.pass.bias.is_some()));
+                let panel = strip.panel(row);
                 let total = square(s.total, row, self.partial.is_some());
                 let (weights, grads) = (s.weights.add(row * ROW), s.grads.add(row * ROW));
                 self.pass.unweigh.backward::<V>(&panel, weights, grads, total, fresh);

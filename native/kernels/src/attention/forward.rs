@@ -206,15 +206,19 @@ impl<W: Weigh> ForwardTask<'_, W> {
         let strip = Strip::new(window, head, &queries, tile, KEYS, ROW);
         let (s, heads, (a, v)) = (self.scratch, self.pass.heads, self.pass.padded());
         let first = slot * BLOCK + queries.start;
+        let bias = match self.pass.bias {
+            Some(_) => s.bias.wrapping_add(queries.start * BLOCK + tile).cast_const(),
+            None => std::ptr::null(),
+        };
         unsafe {
             let scores = Scores {
                 rows: strip.rows(),
                 depth: heads.a,
                 a: s.q.add(slot * a * BLOCK + queries.start * NR),
                 b: s.k.add(tile * heads.a.next_multiple_of(LANES)),
+                plus: bias,
                 c: s.weights,
                 stride: ROW,
-                add: false,
                 cols: strip.seen,
             };
             scores.compute::<V>();
@@ -225,11 +229,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
                     width: heads.v.next_multiple_of(LANES),
                     state: s.state.cast::<[f32; 2]>().add(first + row),
                 };
-                let bias = match self.pass.bias {
-                    Some(_) => s.bias.wrapping_add((queries.start + row) * BLOCK + tile),
-                    None => std::ptr::null_mut(),
-                };
-                let panel = strip.panel(row, bias);
+                let panel = strip.panel(row);
                 self.pass.weigh.forward::<V>(&panel, s.weights.add(row * ROW), &so_far);
             }
             let product = Product::<ROW, 1> {

@@ -6,6 +6,7 @@
 //! and as a right operand of products; *transposed*, `[rows/16][width][16]`, is the right operand of scores.
 
 use super::pack::PANEL;
+use super::plan::BLOCK;
 use crate::simd::tile::{MR, NR, Sums, panel_steps, step, steps};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
@@ -54,7 +55,7 @@ pub struct Product<const ROW: usize, const STEP: usize> {
     pub cols: usize,
 }
 
-/// `C[rows, cols] (+)= A[rows, depth] B[depth, cols]`, A in column form, B transposed.
+/// `C[rows, cols] = A[rows, depth] B[depth, cols] (+ P)`, A in column form, B transposed.
 #[derive(Clone, Copy)]
 pub struct Scores {
     /// A multiple of six.
@@ -62,9 +63,10 @@ pub struct Scores {
     pub depth: usize,
     pub a: *const f32,
     pub b: *const f32,
+    /// Rows of P are [`BLOCK`] apart; null for none.
+    pub plus: *const f32,
     pub c: *mut f32,
     pub stride: usize,
-    pub add: bool,
     /// Columns that six rows want.
     pub cols: Slope,
 }
@@ -98,14 +100,15 @@ impl<const ROW: usize, const STEP: usize> Kernel for Product<ROW, STEP> {
                     let a = self.a.wrapping_add(row * ROW + from * STEP);
                     let b = self.b.wrapping_add(at / NR * PANEL + from * NR);
                     let c = self.c.add(row * self.stride + at);
+                    let plus = if self.add { c.cast_const() } else { std::ptr::null() };
                     if self.cols - at > LANES {
                         let mut sums = [[V::zero(); 2]; MR];
                         steps::<V, ROW, STEP>(&mut sums, depth, a, b);
-                        store(sums, c, self.stride, self.add);
+                        store(sums, c, self.stride, plus, self.stride);
                     } else {
                         let mut sums = [[V::zero(); 1]; MR];
                         half_steps::<V, ROW, STEP>(&mut sums, depth, a, b);
-                        store(sums, c, self.stride, self.add);
+                        store(sums, c, self.stride, plus, self.stride);
                     }
                 }
             }
@@ -126,17 +129,21 @@ impl Kernel for Scores {
                 unsafe {
                     let (a, b) = (self.a.add(row * NR), self.b.add(at * deep));
                     let c = self.c.add(row * self.stride + at);
+                    let plus = match self.plus.is_null() {
+                        true => self.plus,
+                        false => self.plus.add(row * BLOCK + at),
+                    };
                     if cols > LANES {
                         let mut sums = [[V::zero(); 2]; MR];
                         panel_steps::<V, PANEL>(&mut sums, self.depth, a, b);
-                        store(sums, c, self.stride, self.add);
+                        store(sums, c, self.stride, plus, BLOCK);
                     } else {
                         let mut sums = [[V::zero(); 1]; MR];
                         for k in (0..self.depth).step_by(NR) {
                             let depth = NR.min(self.depth - k);
                             half_steps::<V, NR, 1>(&mut sums, depth, a.add(k / NR * PANEL), b.add(k * NR));
                         }
-                        store(sums, c, self.stride, self.add);
+                        store(sums, c, self.stride, plus, BLOCK);
                     }
                 }
             }
@@ -157,13 +164,24 @@ unsafe fn half_steps<V: Simd, const ROW: usize, const STEP: usize>(
     }
 }
 
+/// Writes a tile, plus what lies at `plus` unless that is null.
 #[inline(always)]
-unsafe fn store<V: Simd, const WIDE: usize>(tile: [[V; WIDE]; MR], c: *mut f32, stride: usize, add: bool) {
+unsafe fn store<V: Simd, const WIDE: usize>(
+    tile: [[V; WIDE]; MR],
+    c: *mut f32,
+    stride: usize,
+    plus: *const f32,
+    plus_stride: usize,
+) {
     for (r, row) in tile.into_iter().enumerate() {
         for (w, x) in row.into_iter().enumerate() {
             unsafe {
                 let to = c.add(r * stride + w * LANES);
-                if add { V::load(to).add(x).store(to) } else { x.store(to) }
+                if plus.is_null() {
+                    x.store(to)
+                } else {
+                    V::load(plus.add(r * plus_stride + w * LANES)).add(x).store(to)
+                }
             }
         }
     }

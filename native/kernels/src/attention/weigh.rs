@@ -46,9 +46,9 @@ impl Strip {
         self.queries.next_multiple_of(MR)
     }
 
-    /// The six queries from `row` on, with their rows of the bias.
+    /// The six queries from `row` on.
     #[inline(always)]
-    pub fn panel(&self, row: usize, bias: *const f32) -> Panel {
+    pub fn panel(&self, row: usize) -> Panel {
         Panel {
             token: self.token + row,
             head: self.head,
@@ -57,7 +57,6 @@ impl Strip {
             key: self.key,
             keys: self.seen.at(row),
             stride: self.stride,
-            bias,
         }
     }
 }
@@ -78,8 +77,6 @@ pub struct Panel {
     pub keys: usize,
     /// Floats from one row of scores to the next; rows have slack for a vector.
     pub stride: usize,
-    /// Bias of the panel, rows [`BLOCK`] apart; null for none.
-    pub bias: *const f32,
 }
 
 impl Panel {
@@ -90,18 +87,6 @@ impl Panel {
             (self.query + row + 1).saturating_sub(self.key).min(self.keys)
         } else {
             0
-        }
-    }
-
-    /// The eight scores from `at` on, with their bias.
-    #[inline(always)]
-    unsafe fn biased<V: Simd>(&self, row: usize, at: usize, scores: *const f32) -> V {
-        unsafe {
-            let score = V::load(scores.add(row * self.stride + at));
-            match self.bias.is_null() {
-                true => score,
-                false => score.add(V::load(self.bias.add(row * BLOCK + at))),
-            }
         }
     }
 
@@ -141,7 +126,7 @@ pub trait Unweigh: Copy + Send + Sync {
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool);
 }
 
-/// SiLU(S + bias) / n. The division by n is left to [`Weigh::finish`], and in backward to the packing of dO. Eight keys of
+/// SiLU(S) / n. The division by n is left to [`Weigh::finish`], and in backward to the packing of dO. Eight keys of
 /// all six queries at once, seen or not: one loop for the panel, and six chains for a core to work on.
 #[derive(Clone, Copy)]
 pub struct Silu {
@@ -155,7 +140,7 @@ impl Weigh for Silu {
             for at in (0..panel.keys).step_by(LANES) {
                 let mut x = [V::zero(); MR];
                 for (row, x) in x.iter_mut().enumerate() {
-                    *x = panel.biased(row, at, scores);
+                    *x = V::load(scores.add(row * panel.stride + at));
                 }
                 for (row, weight) in V::silus(x).into_iter().enumerate() {
                     weight.store(scores.add(row * panel.stride + at));
@@ -180,7 +165,7 @@ impl Unweigh for Silu {
             for at in (0..panel.keys).step_by(LANES) {
                 let mut x = [V::zero(); MR];
                 for (row, x) in x.iter_mut().enumerate() {
-                    *x = panel.biased(row, at, scores);
+                    *x = V::load(scores.add(row * panel.stride + at));
                 }
                 for (row, sigmoid) in V::sigmoids(x).into_iter().enumerate() {
                     let weight = x[row].mul(sigmoid);

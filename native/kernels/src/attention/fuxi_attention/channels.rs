@@ -333,9 +333,9 @@ impl BackwardTask<'_> {
             depth: self.x.heads.v,
             a: self.scratch.o,
             b: self.scratch.v,
+            plus: if fresh { std::ptr::null() } else { self.scratch.total },
             c: self.scratch.total,
             stride: BLOCK,
-            add: !fresh,
             cols: Slope::seen(window.query, window.key, window.keys),
         };
         unsafe { scores.compute::<V>() };
