@@ -2,7 +2,8 @@
 //! over strips of queries and tiles of keys: scores again, gradients of weights, then dQ of the strip and dK, dV of the
 //! block. Which blocks run together, and why nobody adds to the same gradient at the same time, is the plan's business.
 
-use super::bias::{SQUARE, Tables, Term, Window};
+use super::bias::{FILED, SQUARE, Tables, Term, Window};
+use super::clock::Filed;
 use super::pack::Part;
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::table_grads::{Partial, TableGrads};
@@ -54,6 +55,7 @@ struct Scratch {
     dv: *mut f32,      // [BLOCK][v]
     bias: *mut f32,    // [BLOCK][BLOCK]
     total: *mut f32,   // [BLOCK][BLOCK]: gradients of scores, summed over the heads of the group
+    filed: *mut Filed, // [BLOCK]
     weights: *mut f32, // [STRIP][ROW]
     grads: *mut f32,   // [STRIP][ROW]
 }
@@ -107,6 +109,7 @@ impl<U: Unweigh> Backward<'_, U> {
             dv: take(v * BLOCK),
             bias: take(square),
             total: take(square),
+            filed: take(if self.bias.is_some() { FILED } else { 0 }).cast(),
             weights: take(STRIP * ROW + LANES),
             grads: take(STRIP * ROW + LANES),
         };
@@ -145,14 +148,15 @@ impl<U: Unweigh> Kernel for BackwardTask<'_, U> {
             };
             unsafe {
                 if let Some(tables) = pass.bias {
-                    tables.fill::<V>(&window, Term::Both, self.scratch.bias);
+                    tables.fill::<V>(&window, Term::Both, self.scratch.bias, self.scratch.filed);
                 }
                 let group = pass.heads.of(self.task.group as usize);
                 for head in group.clone() {
                     self.head::<V>(&window, head, head == group.start, first);
                 }
                 if let (Some(tables), Some(partial)) = (pass.bias, &self.partial) {
-                    tables.scatter::<V>(&window, Term::Both, self.scratch.total, partial);
+                    let Scratch { total, filed, .. } = self.scratch;
+                    tables.scatter::<V>(&window, Term::Both, total, filed, partial);
                 }
             }
         }

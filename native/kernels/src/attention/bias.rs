@@ -4,7 +4,7 @@
 //! Along a row the position term is contiguous in its table; the time term is what the [`Clock`] shows.
 
 use super::Bias;
-use super::clock::{Clock, Run};
+use super::clock::{Clock, Filed, Run};
 use super::plan::BLOCK;
 use super::table_grads::Partial;
 use crate::arena::Lease;
@@ -14,6 +14,9 @@ use std::ops::Range;
 
 /// Floats of a block of biases; rows are [`BLOCK`] apart, and whole vectors may be written past a row's end.
 pub const SQUARE: usize = BLOCK * BLOCK + LANES;
+
+/// Floats that hold the buckets of a block's queries.
+pub const FILED: usize = BLOCK * size_of::<Filed>() / size_of::<f32>();
 
 /// A bias made ready: the past half of `pos_w`, with slack behind it for whole vectors.
 pub struct Tables<'a> {
@@ -68,10 +71,14 @@ impl<'a> Tables<'a> {
         Tables { past, bias, n }
     }
 
-    /// Fills a square with the bias of a window. Keys a query does not see hold anything.
+    /// Fills a square with the bias of a window. Keys a query does not see hold anything. `filed`, unless null, receives
+    /// the time buckets of every query, for [`Tables::scatter`].
     #[inline(always)]
-    pub unsafe fn fill<V: Simd>(&self, window: &Window, term: Term, square: *mut f32) {
-        let mut clock = self.clock(window, term);
+    pub unsafe fn fill<V: Simd>(&self, window: &Window, term: Term, square: *mut f32, filed: *mut Filed) {
+        let mut clock = match &self.bias.time {
+            Some(time) if term != Term::Position => Some(Clock::new(time, window)),
+            _ => None,
+        };
         for row in 0..window.queries {
             let (visible, past) = (window.visible(row), self.past(window, row));
             unsafe {
@@ -83,6 +90,9 @@ impl<'a> Tables<'a> {
                     continue;
                 };
                 clock.show::<V>(row, visible);
+                if !filed.is_null() {
+                    *filed.add(row) = clock.filed;
+                }
                 for at in (0..visible).step_by(LANES) {
                     let time = V::load(clock.bias().add(at));
                     let bias = match term {
@@ -107,19 +117,16 @@ impl<'a> Tables<'a> {
         self.bias.time.is_some()
     }
 
-    /// A clock for the window, if its terms ask for one.
-    #[inline(always)]
-    fn clock(&self, window: &Window, term: Term) -> Option<Clock<'_>> {
-        match &self.bias.time {
-            Some(time) if term != Term::Position => Some(Clock::new(time, window)),
-            _ => None,
-        }
-    }
-
     /// Adds a square of score gradients to the partial sums of a task.
     #[inline(always)]
-    pub unsafe fn scatter<V: Simd>(&self, window: &Window, term: Term, square: *const f32, partial: &Partial) {
-        let mut clock = self.clock(window, term);
+    pub unsafe fn scatter<V: Simd>(
+        &self,
+        window: &Window,
+        term: Term,
+        square: *const f32,
+        filed: *const Filed,
+        partial: &Partial,
+    ) {
         for row in 0..window.queries {
             unsafe {
                 let (ds, visible) = (square.add(row * BLOCK), window.visible(row));
@@ -130,9 +137,10 @@ impl<'a> Tables<'a> {
                         V::load(to).add(V::load_upto(ds.add(at), visible - at)).store(to);
                     }
                 }
-                let Some(clock) = &mut clock else { continue };
-                clock.show::<V>(row, visible);
-                for Run { bucket, from, until } in clock.runs::<V>(visible) {
+                if term == Term::Position || !self.has_time() {
+                    continue;
+                }
+                for Run { bucket, from, until } in (*filed.add(row)).runs::<V>(visible) {
                     let (whole, left) = ((until - from) / LANES, (until - from) % LANES);
                     let mut sum = V::zero();
                     for vector in 0..whole {

@@ -11,8 +11,12 @@ use std::marker::PhantomData;
 
 /// Keys whose comparisons make a word.
 const WORD: usize = u64::BITS as usize;
-/// Keys in no bucket yet.
+/// Bucket of a key that has not been seen.
 const NONE: u8 = u8::MAX;
+
+/// The bucket of every key at one query's time; keys it does not see are in none.
+#[derive(Clone, Copy)]
+pub struct Filed([u8; BLOCK + WORD]);
 
 /// See the module header.
 pub struct Clock<'a> {
@@ -25,7 +29,7 @@ pub struct Clock<'a> {
     now: i64,
     /// From this time on, a key is no longer in its bucket.
     until: [i64; BLOCK + WORD],
-    bucket: [u8; BLOCK + WORD],
+    pub filed: Filed,
     /// The bucket's entry in `ts_w`.
     bias: [f32; BLOCK + LANES],
 }
@@ -48,7 +52,7 @@ impl<'a> Clock<'a> {
             buckets: Buckets::get(),
             now: i64::MIN,
             until: [i64::MIN; BLOCK + WORD],
-            bucket: [NONE; BLOCK + WORD],
+            filed: Filed([NONE; BLOCK + WORD]),
             bias: [0.0; BLOCK + LANES],
         }
     }
@@ -81,7 +85,7 @@ impl<'a> Clock<'a> {
     fn file(&mut self, key: usize) {
         let time = self.times[key];
         let bucket = self.buckets.of(self.now - time);
-        self.bucket[key] = bucket as u8;
+        self.filed.0[key] = bucket as u8;
         self.bias[key] = self.ts_w[bucket];
         // A key that lies ahead comes closer: it is looked at again.
         self.until[key] = match time <= self.now {
@@ -95,23 +99,25 @@ impl<'a> Clock<'a> {
     pub fn bias(&self) -> *const f32 {
         self.bias.as_ptr()
     }
+}
 
+impl Filed {
     /// The runs of equal buckets among the first `visible` keys, left to right.
     #[inline(always)]
     pub fn runs<V: Simd>(&self, visible: usize) -> Runs<'_, V> {
         Runs {
-            bucket: &self.bucket,
+            bucket: &self.0,
             visible,
             from: 0,
             word: 0,
             // SAFETY: the array is longer than a word.
-            ends: unsafe { V::changes(self.bucket.as_ptr()) },
+            ends: unsafe { V::changes(self.0.as_ptr()) },
             lanes: PhantomData,
         }
     }
 }
 
-/// See [`Clock::runs`].
+/// See [`Filed::runs`].
 pub struct Runs<'a, V> {
     bucket: &'a [u8; BLOCK + WORD],
     visible: usize,
@@ -178,8 +184,11 @@ mod tests {
                 let want: Vec<usize> = keys.iter().map(|key| bucket_by_definition(now - key)).collect();
                 let bias: Vec<usize> = clock.bias[..visible].iter().map(|bias| *bias as usize).collect();
                 assert_eq!(bias, want, "{} row {row}", self.what);
-                let runs: Vec<(usize, usize)> =
-                    clock.runs::<V>(visible).map(|x| (x.bucket, x.until - x.from)).collect();
+                let runs: Vec<(usize, usize)> = clock
+                    .filed
+                    .runs::<V>(visible)
+                    .map(|x| (x.bucket, x.until - x.from))
+                    .collect();
                 let chunks: Vec<(usize, usize)> = want.chunk_by(|x, y| x == y).map(|x| (x[0], x.len())).collect();
                 assert_eq!(runs, chunks, "{} row {row}", self.what);
             }

@@ -132,7 +132,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
             let window = Window::new(token, blocks.range(i), blocks.range(j));
             unsafe {
                 if let Some(tables) = self.pass.bias {
-                    tables.fill::<V>(&window, Term::Both, self.scratch.bias);
+                    tables.fill::<V>(&window, Term::Both, self.scratch.bias, std::ptr::null_mut());
                 }
                 for (slot, head) in self.group() {
                     self.head::<V>(&window, slot, head);

@@ -2,7 +2,8 @@
 //! shared by all heads. A block of A_c is filled once and multiplied with every head's values; backward sums dO_c V^T
 //! over the heads of a group before it goes into the gradient of the table.
 
-use crate::attention::bias::{SQUARE, Tables, Term, Window};
+use crate::attention::bias::{FILED, SQUARE, Tables, Term, Window};
+use crate::attention::clock::Filed;
 use crate::attention::pack::Part;
 use crate::attention::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use crate::attention::table_grads::{Partial, TableGrads};
@@ -38,6 +39,7 @@ struct Scratch {
     dv: *mut f32,      // of one head: [BLOCK][v]
     weights: *mut f32, // [BLOCK][BLOCK]
     total: *mut f32,   // [BLOCK][BLOCK]
+    filed: *mut Filed, // [BLOCK]
 }
 
 impl Channels<'_> {
@@ -60,6 +62,7 @@ impl Channels<'_> {
             dv: take(self.block()),
             weights: take(SQUARE),
             total: take(SQUARE),
+            filed: take(FILED).cast(),
         };
         (scratch, floats)
     }
@@ -70,9 +73,9 @@ impl Channels<'_> {
 
     /// Fills a square with one channel's weights: zero where a key is not visible, and below the last query.
     #[inline(always)]
-    unsafe fn weights<V: Simd>(&self, window: &Window, term: Term, square: *mut f32) {
+    unsafe fn weights<V: Simd>(&self, window: &Window, term: Term, square: *mut f32, filed: *mut Filed) {
         unsafe {
-            self.tables.fill::<V>(window, term, square);
+            self.tables.fill::<V>(window, term, square, filed);
             for row in 0..window.queries.next_multiple_of(MR) {
                 let visible = if row < window.queries { window.visible(row) } else { 0 };
                 let end = window.visible(row / MR * MR + MR - 1);
@@ -210,7 +213,7 @@ impl ForwardTask<'_> {
         for j in 0..=i {
             let window = Window::new(token, blocks.range(i), blocks.range(j));
             unsafe {
-                x.weights::<V>(&window, term, s.weights);
+                x.weights::<V>(&window, term, s.weights, std::ptr::null_mut());
                 for (slot, head) in x.heads.of(self.task.group as usize).enumerate() {
                     let sums = s.o.add(slot * x.block());
                     x.values(&window, head)
@@ -278,7 +281,7 @@ impl BackwardTask<'_> {
         );
         let group = x.heads.of(self.task.group as usize);
         unsafe {
-            x.weights::<V>(&window, term, s.weights);
+            x.weights::<V>(&window, term, s.weights, s.filed);
             for head in group.clone() {
                 let d_o = x.results(self.d_o, &window, head, channel);
                 d_o.columns::<V>(window.queries.next_multiple_of(MR), 1.0, s.o);
@@ -294,7 +297,7 @@ impl BackwardTask<'_> {
                 }
             }
             if let Some(partial) = &self.partial {
-                x.tables.scatter::<V>(&window, term, s.total, partial);
+                x.tables.scatter::<V>(&window, term, s.total, s.filed, partial);
             }
         }
     }
