@@ -17,8 +17,11 @@ use std::ops::Range;
 const EDGE: usize = 48;
 /// Most tokens of a block, a multiple of [`EDGE`]. 192 to 480 measured alike (docs/LOG.md).
 pub const BLOCK: usize = 288;
-/// Heads are taken together, so that a bias is computed once for all of them, until they are this wide.
-const GROUP_WIDTH: usize = 256;
+/// Heads are taken together, so that a bias is computed once for all of them, until they are this wide; in a batch of fewer
+/// blocks than [`MANY`] until they are so wide, that there be tasks for many threads.
+const GROUP_WIDTH: usize = 1024;
+const NARROW_WIDTH: usize = 256;
+const MANY: usize = 16;
 
 /// The heads of an attention op and how they are grouped.
 #[derive(Clone, Copy)]
@@ -33,8 +36,13 @@ pub struct Heads {
 }
 
 impl Heads {
-    pub fn new(count: usize, a: usize, v: usize) -> Heads {
-        let most = (GROUP_WIDTH / a.max(v).next_multiple_of(NR)).clamp(1, count);
+    /// `count` heads for a batch of so many tokens.
+    pub fn new(count: usize, a: usize, v: usize, tokens: usize) -> Heads {
+        let width = match tokens < MANY * BLOCK {
+            true => NARROW_WIDTH,
+            false => GROUP_WIDTH,
+        };
+        let most = (width / a.max(v).next_multiple_of(NR)).clamp(1, count);
         let groups = count.div_ceil(most);
         Heads {
             count,
@@ -262,7 +270,7 @@ mod tests {
                 Some(*end)
             }))
             .collect();
-        let heads = Heads::new(6, 64, 64);
+        let heads = Heads::new(6, 64, 64, 0);
         let plan = Plan::new(&cx, Pass::Backward, &offsets, &heads);
         let (mut pairs, mut queries, mut keys) = (HashSet::new(), HashSet::new(), HashSet::new());
         for wave in plan.waves() {
@@ -299,9 +307,11 @@ mod tests {
             (5, 64, 64),
             (2, 1024, 8),
         ] {
-            let heads = Heads::new(count, a, v);
-            let all: Vec<usize> = (0..heads.groups()).flat_map(|group| heads.of(group)).collect();
-            assert_eq!(all, (0..count).collect::<Vec<_>>());
+            for tokens in [1, MANY * BLOCK] {
+                let heads = Heads::new(count, a, v, tokens);
+                let all: Vec<usize> = (0..heads.groups()).flat_map(|group| heads.of(group)).collect();
+                assert_eq!(all, (0..count).collect::<Vec<_>>());
+            }
         }
     }
 }

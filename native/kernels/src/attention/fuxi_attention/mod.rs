@@ -18,7 +18,7 @@ pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
     let Forward { x, o } = args;
     check::inputs(OP, x)?;
     check::view(OP, "o", o.as_ref(), x.v.rows, CHANNELS * x.v.cols)?;
-    let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads);
+    let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows);
     let semantic = forward::Forward {
         q: x.q,
         k: x.k,
@@ -65,7 +65,7 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     check::grad(OP, "dk", &args.dk, x.k)?;
     check::grad(OP, "dv", &args.dv, x.v)?;
     check::bias_grads(OP, x.bias.as_ref(), &args.dpos_w, &args.dts_w)?;
-    let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads);
+    let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows);
     let semantic = backward::Backward {
         q: x.q,
         k: x.k,

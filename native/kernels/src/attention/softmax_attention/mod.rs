@@ -66,7 +66,7 @@ pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
     check_inputs(x)?;
     check::view(OP, "o", o.as_ref(), x.v.rows, x.v.cols)?;
     check::view(OP, "lse", lse.as_ref(), x.v.rows, x.heads)?;
-    let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads);
+    let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows);
     let pass = forward::Forward {
         q: x.q,
         k: x.k,
@@ -94,7 +94,7 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     check::grad(OP, "dq", &args.dq, x.q)?;
     check::grad(OP, "dk", &args.dk, x.k)?;
     check::grad(OP, "dv", &args.dv, x.v)?;
-    let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads);
+    let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows);
     let mut delta = cx.scratch::<f32>(x.q.rows * x.heads);
     weight_means(cx, args, &mut delta);
     let pass = backward::Backward {
