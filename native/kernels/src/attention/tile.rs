@@ -96,6 +96,9 @@ impl<const ROW: usize, const STEP: usize> Kernel for Product<ROW, STEP> {
             for row in (0..self.rows).step_by(MR) {
                 let (from, until) = (self.from.at(row), self.until.at(row));
                 let depth = until.saturating_sub(from);
+                if depth == 0 && self.add {
+                    continue;
+                }
                 unsafe {
                     let a = self.a.wrapping_add(row * ROW + from * STEP);
                     let b = self.b.wrapping_add(at / NR * PANEL + from * NR);
