@@ -190,12 +190,6 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
         let [y] = unsafe { Self::sigmoids([self]) };
         y
     }
-    /// `self * sigmoid(self)`.
-    #[inline(always)]
-    unsafe fn silu(self) -> Self {
-        let [y] = unsafe { Self::silus([self]) };
-        y
-    }
     /// Derivatives of [`Simd::silus`].
     #[inline(always)]
     unsafe fn silu_grads<const N: usize>(x: [Self; N]) -> [Self; N] {

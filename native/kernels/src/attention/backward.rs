@@ -55,7 +55,7 @@ struct Scratch {
     dv: *mut f32,      // [BLOCK][v]
     bias: *mut f32,    // [BLOCK][BLOCK]
     total: *mut f32,   // [BLOCK][BLOCK]: gradients of scores, summed over the heads of the group
-    filed: *mut Filed, // [BLOCK]
+    filed: *mut Filed, // [BLOCK]: time buckets, from the bias to its gradient
     weights: *mut f32, // [STRIP][ROW]
     grads: *mut f32,   // [STRIP][ROW]
 }
@@ -147,15 +147,20 @@ impl<U: Unweigh> Kernel for BackwardTask<'_, U> {
                 keys: blocks.first_of_keys(i, j),
             };
             unsafe {
+                let Scratch { bias, total, filed, .. } = self.scratch;
                 if let Some(tables) = pass.bias {
-                    tables.fill::<V>(&window, Term::Both, self.scratch.bias, self.scratch.filed);
+                    let filed = if self.partial.is_some() {
+                        filed
+                    } else {
+                        std::ptr::null_mut()
+                    };
+                    tables.fill::<V>(&window, Term::Both, bias, filed);
                 }
                 let group = pass.heads.of(self.task.group as usize);
                 for head in group.clone() {
                     self.head::<V>(&window, head, head == group.start, first);
                 }
                 if let (Some(tables), Some(partial)) = (pass.bias, &self.partial) {
-                    let Scratch { total, filed, .. } = self.scratch;
                     tables.scatter::<V>(&window, Term::Both, total, filed, partial);
                 }
             }

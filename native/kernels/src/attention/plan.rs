@@ -17,10 +17,11 @@ use std::ops::Range;
 const EDGE: usize = 48;
 /// Most tokens of a block, a multiple of [`EDGE`]. 192 to 480 measured alike (docs/LOG.md).
 pub const BLOCK: usize = 288;
-/// Heads are taken together, so that a bias is computed once for all of them, until they are this wide; in a batch of fewer
-/// blocks than [`MANY`] until they are so wide, that there be tasks for many threads.
+/// Heads are taken together, so that a bias is computed once for all of them, until they are this wide.
 const GROUP_WIDTH: usize = 1024;
+/// The same in a batch of less than [`MANY`] blocks: narrower groups are more tasks, for machines with many threads.
 const NARROW_WIDTH: usize = 256;
+/// Blocks that are tasks enough by themselves.
 const MANY: usize = 16;
 
 /// The heads of an attention op and how they are grouped.
@@ -313,5 +314,7 @@ mod tests {
                 assert_eq!(all, (0..count).collect::<Vec<_>>());
             }
         }
+        assert_eq!(Heads::new(16, 64, 64, MANY * BLOCK).groups(), 1);
+        assert_eq!(Heads::new(16, 64, 64, MANY * BLOCK - 1).groups(), 4);
     }
 }

@@ -281,7 +281,12 @@ impl BackwardTask<'_> {
         );
         let group = x.heads.of(self.task.group as usize);
         unsafe {
-            x.weights::<V>(&window, term, s.weights, s.filed);
+            let filed = if self.partial.is_some() {
+                s.filed
+            } else {
+                std::ptr::null_mut()
+            };
+            x.weights::<V>(&window, term, s.weights, filed);
             for head in group.clone() {
                 let d_o = x.results(self.d_o, &window, head, channel);
                 d_o.columns::<V>(window.queries.next_multiple_of(MR), 1.0, s.o);

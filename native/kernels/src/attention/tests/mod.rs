@@ -111,6 +111,18 @@ fn widths_and_heads() {
     }
 }
 
+/// Enough tokens for wide groups of heads.
+fn wide() -> Case {
+    Case::biased(&[83; 56], 5, 16, 64, Clock::Ascending)
+}
+
+#[test]
+fn wide_groups() {
+    for op in ops() {
+        check(op, &wide(), Isa::detect());
+    }
+}
+
 #[test]
 fn clocks() {
     for op in [Op::Hstu, Op::Fuxi] {
@@ -167,8 +179,9 @@ fn nothing_at_all() {
 
 #[test]
 fn the_same_bits_for_any_number_of_threads() {
-    for op in ops() {
-        let case = Case::biased(&[500, 20, 0, 1200, 90, 130, 384, 2], 5, 32, 64, Clock::Ascending);
+    let wide = wide();
+    let narrow = Case::biased(&[500, 20, 0, 1200, 90, 130, 384, 2], 5, 32, 64, Clock::Ascending);
+    for (op, case) in ops().into_iter().flat_map(|op| [(op, &narrow), (op, &wide)]) {
         let data = case.data();
         let d_o = random(9, data.tokens() * case.heads * case.v * op.channels(), 1.0);
         let runs: Vec<Results> = (1..=3)
