@@ -157,9 +157,9 @@ fn time(
         .collect();
     let all = Mat::new(&uvqk, tokens, 4 * wide);
     let (v, q, k) = (
-        all.columns(wide, wide),
-        all.columns(2 * wide, wide),
-        all.columns(3 * wide, wide),
+        all.columns(wide, wide).into(),
+        all.columns(2 * wide, wide).into(),
+        all.columns(3 * wide, wide).into(),
     );
     let time = Some(TimeBias {
         ts_w: &ts_w,
@@ -184,7 +184,7 @@ fn time(
     );
     let d_o = Mat::new(&d_o, tokens, wide * channels);
     let grads = MatMut::new(&mut duvqk, tokens, 4 * wide);
-    let [dv, dq, dk] = [wide, 2 * wide, 3 * wide].map(|from| Grad::overwrite(grads.columns(from, wide)));
+    let [dv, dq, dk] = [wide, 2 * wide, 3 * wide].map(|from| Grad::overwrite(grads.columns(from, wide).into()));
     let dpos_w = biased.then(|| Grad::overwrite(MatMut::new(&mut dpos, 1, 2 * n - 1)));
     let dts_w = biased.then(|| Grad::overwrite(MatMut::new(&mut dts, 1, 129)));
     let pairs: usize = lengths.iter().map(|n| n * (n + 1) / 2).sum();

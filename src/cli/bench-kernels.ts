@@ -6,6 +6,7 @@
 import { availableParallelism } from 'node:os';
 import { Command } from '@commander-js/extra-typings';
 import { Device } from '../native/device.js';
+import { headLayout } from '../nn/head-layout.js';
 import { adamw } from '../ops/adamw.js';
 import { drawNegatives } from '../ops/draw-negatives.js';
 import { embeddingGather } from '../ops/embedding-gather.js';
@@ -63,6 +64,11 @@ interface PlainCase {
   run: () => void;
 }
 
+interface Cases {
+  tapeCases: TapeCase[];
+  plainCases: PlainCase[];
+}
+
 interface KernelSize {
   d: number;
   heads: number;
@@ -106,7 +112,7 @@ export async function benchKernels(
   const bandwidth = await readBandwidth(device);
   const peak = new FmaPeak(device);
   const bench = new Bench(device, peak);
-  const { tapeCases, plainCases } = cases(device, size);
+  const { tapeCases, plainCases } = await cases(device, size);
   const timed: [string, KernelRow['pass'], Work, number][] = [];
   for (const { op, forward, inputs, build } of tapeCases.filter(({ op }) => op.includes(only))) {
     const seconds = await bench.tape(build, inputs);
@@ -168,7 +174,7 @@ class Bench {
       const y = build(tape);
       this.#clock(1);
       forward.push(await this.#elapsed());
-      using dy = this.#device.tensor(y.shape);
+      using dy = this.#device.tensor(y.shape, 'f32', y.layout);
       fillConstant(this.#device, dy, 1e-3);
       tape.seedGrad(y, dy);
       this.#clock(0);
@@ -207,7 +213,7 @@ function once<T>(make: () => T): () => T {
   return () => (made ??= make());
 }
 
-function cases(device: Device, { d, heads, tokens }: KernelSize): { tapeCases: TapeCase[]; plainCases: PlainCase[] } {
+async function cases(device: Device, { d, heads, tokens }: KernelSize): Promise<Cases> {
   const lengths = drawLengths(tokens);
   const batch = drawBatch(lengths, ITEMS);
   const pairs = lengths.reduce((sum, n) => sum + (n * (n + 1)) / 2, 0);
@@ -220,10 +226,15 @@ function cases(device: Device, { d, heads, tokens }: KernelSize): { tapeCases: T
   };
   const parameter = (rows: number, cols: number): Parameter => new Parameter(device, 'p', random(rows, cols));
   const x = random(tokens, d, 1);
+  const o = random(tokens, d, 1);
   const wide = random(tokens, 4 * d, 0.3);
   const inner = wide.columns(0, 2 * d);
+  // As the models have it.
+  const layout = headLayout({ dqk: d / heads, dv: d / heads });
+  const uvqk = device.tensor(wide.shape, 'f32', layout);
+  device.upload(uvqk, await device.read(wide));
   const [w4, w1, w3, bias] = [parameter(d, 4 * d), parameter(d, d), parameter(3 * d, d), parameter(1, d)];
-  const qkv = { q: wide.columns(2 * d, d), k: wide.columns(3 * d, d), v: wide.columns(d, d) };
+  const qkv = { v: uvqk.columns(d, d), q: uvqk.columns(2 * d, d), k: uvqk.columns(3 * d, d) };
   const offsets = device.from(batch.offsets);
   const sequences = { offsets, times: device.from(batch.time), queryTimes: device.from(batch.nextTime) };
   const relative = { heads, n, posW: parameter(1, 2 * n - 1), tsW: parameter(1, 129) };
@@ -256,7 +267,7 @@ function cases(device: Device, { d, heads, tokens }: KernelSize): { tapeCases: T
   const product = (from: number, to: number): Work => ({ flops: 2 * tokens * from * to });
   const attention = (channels: number): Work => ({ flops: 2 * (1 + channels) * d * pairs });
   const gated = { norm: 'layer', bias, dropout: 0.2 } as const;
-  const inputs = [x, wide];
+  const inputs = [x, o, wide, uvqk];
   const drawn = tokens * (1 + NEGATIVES);
 
   return {
@@ -265,13 +276,13 @@ function cases(device: Device, { d, heads, tokens }: KernelSize): { tapeCases: T
         op: 'norm_linear',
         inputs,
         forward: product(d, 4 * d),
-        build: tape => normLinear(tape, x, w4, { norm: 'layer', act: 'silu' }),
+        build: tape => normLinear(tape, x, w4, { norm: 'layer', act: 'silu', layout }),
       },
       {
         op: 'gated_norm_linear_residual',
         inputs,
         forward: product(d, d),
-        build: tape => gatedNormLinearResidual(tape, { u: qkv.q, o: qkv.k, x }, w1, gated),
+        build: tape => gatedNormLinearResidual(tape, { u: uvqk.columns(0, d), o, x }, w1, gated),
       },
       {
         op: 'swiglu_linear_residual',

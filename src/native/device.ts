@@ -3,7 +3,7 @@
 
 import { availableParallelism } from 'node:os';
 import { DTYPES, type Dtype, dtypeOf, type ElementArrays, elements, type UploadArray } from '../tensor/dtype.js';
-import { type Shape, Tensor, type TensorHome } from '../tensor/tensor.js';
+import { type Layout, type Shape, Tensor, type TensorHome } from '../tensor/tensor.js';
 import { type Refusal, TurboError } from '../tensor/turbo-error.js';
 import { type Addon, loadAddon, type Stats } from './addon.js';
 import { Call, MOST_ARGUMENTS, STREAMS, type StreamName, streamIndex } from './call.js';
@@ -52,16 +52,12 @@ export class Device implements TensorHome {
     return new Device(loadAddon(), threads, options.portable ?? false);
   }
 
-  /** A new tensor; its contents are unspecified. */
-  tensor(shape: Shape): Tensor<'f32'>;
-  tensor<D extends Dtype>(shape: Shape, dtype: D): Tensor<D>;
-  tensor(shape: Shape, dtype: Dtype = 'f32'): Tensor {
-    return new Tensor(
-      this,
-      accept(this.#addon.alloc(this.#id, DTYPES.indexOf(dtype), shape[0], shape[1])),
-      dtype,
-      shape,
-    );
+  /** A new tensor; its contents are unspecified. Few ops take one in panels, the others refuse it. */
+  tensor(shape: Shape, dtype?: 'f32', layout?: Layout): Tensor<'f32'>;
+  tensor<D extends Dtype>(shape: Shape, dtype: D, layout?: Layout): Tensor<D>;
+  tensor(shape: Shape, dtype: Dtype = 'f32', layout: Layout = {}): Tensor {
+    const handle = this.#addon.alloc(this.#id, DTYPES.indexOf(dtype), shape[0], shape[1], layout.panel ?? 0);
+    return new Tensor(this, accept(handle), dtype, shape, { layout });
   }
 
   /** A tensor with these contents, one row unless a shape is given. The data is copied before this returns. */

@@ -13,6 +13,7 @@ import { normLinear } from '../ops/norm-linear.js';
 import { TIME_BUCKETS } from '../ops/relative-attention.js';
 import { swigluLinearResidual } from '../ops/swiglu-linear-residual.js';
 import type { ForwardInput, ModelDefinition } from './definition.js';
+import { headLayout } from './head-layout.js';
 import {
   countParameters,
   matrix,
@@ -29,6 +30,7 @@ export function fuxi(config: ModelConfig, hasTime: boolean): ModelDefinition {
   const hv = heads * config.dv;
   const m = Math.round(config.feedForward * d);
   const n = maxLength + config.outputSlots;
+  const layout = headLayout(config);
 
   const block = (l: number): ParameterSpec[] => [
     matrix(`blocks.${l}.uvqk`, [d, 4 * hv + 2 * ha], normal(0.02)),
@@ -52,7 +54,7 @@ export function fuxi(config: ModelConfig, hasTime: boolean): ModelDefinition {
         const weight = (name: string) => weights(`blocks.${l}.${name}`);
         const before = x;
         x = tape.scope(() => {
-          const y = normLinear(tape, before, weight('uvqk'), { norm: 'rms', act: 'silu' }); // [T, 4hv + 2ha]
+          const y = normLinear(tape, before, weight('uvqk'), { norm: 'rms', act: 'silu', layout }); // [T, 4hv + 2ha]
           const qkv = { v: y.columns(3 * hv, hv), q: y.columns(4 * hv, ha), k: y.columns(4 * hv + ha, ha) };
           const bias = { posW: weight('pos_w'), ...(hasTime && { tsW: weight('ts_w') }) };
           const o = fuxiAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, 3hv]

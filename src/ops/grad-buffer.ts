@@ -20,7 +20,7 @@ export class GradBuffer {
   }
 
   static empty(device: Device, like: Tensor): GradBuffer {
-    return new GradBuffer(device, device.tensor(like.shape), []);
+    return new GradBuffer(device, device.tensor(like.shape, 'f32', like.layout), []);
   }
 
   /** Takes over a gradient that is already there. */

@@ -2,7 +2,7 @@
 //
 // T tokens, D input width, N output width.
 
-import type { Tensor } from '../tensor/tensor.js';
+import type { Layout, Tensor } from '../tensor/tensor.js';
 import type { Parameter } from './parameter.js';
 import { expectShape } from './shape-rule.js';
 import type { Tape } from './tape.js';
@@ -23,6 +23,8 @@ export interface NormLinearOptions {
   dropout?: number;
   /** [1, N] */
   bias?: Parameter;
+  /** Of y. Attention reads heads that are whole panels faster. */
+  layout?: Layout;
 }
 
 export function normLinear(tape: Tape, x: Tensor<'f32'>, w: Parameter, options: NormLinearOptions = {}): Tensor<'f32'> {
@@ -32,9 +34,9 @@ export function normLinear(tape: Tape, x: Tensor<'f32'>, w: Parameter, options: 
   expectShape('norm_linear', 'w', w.value, x.cols, width);
   if (bias) expectShape('norm_linear', 'bias', bias.value, 1, width);
   const dropout = tape.dropout(options.dropout ?? 0);
-  const y = tape.output(tokens, width);
+  const y = tape.output(tokens, width, options.layout);
   const stats = device.tensor([tokens, 2]);
-  const z = act === 'silu' && tape.training ? device.tensor(y.shape) : undefined;
+  const z = act === 'silu' && tape.training ? device.tensor(y.shape, 'f32', y.layout) : undefined;
   device
     .call('norm_linear_forward')
     .tensor(x)

@@ -6,7 +6,7 @@
 
 import type { Dropout, GradTarget, RandomKey } from '../native/call.js';
 import type { Device } from '../native/device.js';
-import type { Shape, Tensor } from '../tensor/tensor.js';
+import type { Layout, Shape, Tensor } from '../tensor/tensor.js';
 import { TurboError } from '../tensor/turbo-error.js';
 import { GradBuffer } from './grad-buffer.js';
 
@@ -52,8 +52,8 @@ export class Tape {
   // For ops
 
   /** A new activation. Freed by backward, or by the scope when not training. */
-  output(rows: number, cols: number): Tensor<'f32'> {
-    const tensor = this.device.tensor([rows, cols]);
+  output(rows: number, cols: number, layout?: Layout): Tensor<'f32'> {
+    const tensor = this.device.tensor([rows, cols], 'f32', layout);
     if (!this.training) this.#scopes.at(-1)!.push(tensor);
     return tensor;
   }
@@ -100,7 +100,7 @@ export class Tape {
   someTarget(input: Tensor): GradTarget {
     const wanted = this.gradTarget(input);
     if (wanted) return wanted;
-    const to = this.device.tensor(input.shape);
+    const to = this.device.tensor(input.shape, 'f32', input.layout);
     this.#unwanted.push(to);
     return { to, accumulate: false };
   }

@@ -4,10 +4,23 @@ import type { Dtype } from './dtype.js';
 
 export type Shape = readonly [rows: number, cols: number];
 
+/** Where a tensor's elements lie. */
+export interface Layout {
+  /** Columns of a panel: all rows of the first so many columns come before those of the next. Absent: row after row. */
+  panel?: number | undefined;
+}
+
 /** What a tensor needs of the device that holds it. */
 export interface TensorHome {
   view(handle: number, from: number, cols: number): number;
   free(handle: number): void;
+}
+
+/** What is not usual about a tensor: that it is a column range, or its layout. */
+export interface TensorOrigin<D extends Dtype> {
+  root?: Tensor<D>;
+  from?: number;
+  layout?: Layout;
 }
 
 export class Tensor<D extends Dtype = Dtype> {
@@ -22,14 +35,16 @@ export class Tensor<D extends Dtype = Dtype> {
   readonly root: Tensor<D>;
   /** First column within the root. */
   readonly from: number;
+  readonly layout: Layout;
 
-  constructor(home: TensorHome, handle: number, dtype: D, shape: Shape, range?: { root: Tensor<D>; from: number }) {
+  constructor(home: TensorHome, handle: number, dtype: D, shape: Shape, of: TensorOrigin<D> = {}) {
     this.#home = home;
     this.handle = handle;
     this.dtype = dtype;
     [this.rows, this.cols] = shape;
-    this.root = range?.root ?? this;
-    this.from = range?.from ?? 0;
+    this.root = of.root ?? this;
+    this.from = of.from ?? 0;
+    this.layout = of.layout ?? {};
   }
 
   get shape(): Shape {
@@ -47,8 +62,8 @@ export class Tensor<D extends Dtype = Dtype> {
   /** Columns [from, from + cols) as a tensor that shares the memory. It goes when this one does. */
   columns(from: number, cols: number): Tensor<D> {
     const handle = this.#home.view(this.handle, from, cols);
-    const range = { root: this.root, from: this.from + from };
-    const view = new Tensor(this.#home, handle, this.dtype, [this.rows, cols], range);
+    const origin = { root: this.root, from: this.from + from, layout: this.layout };
+    const view = new Tensor(this.#home, handle, this.dtype, [this.rows, cols], origin);
     (this.#views ??= []).push(view);
     return view;
   }

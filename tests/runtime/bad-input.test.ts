@@ -199,6 +199,11 @@ const AT_ONCE: [string, () => void, object][] = [
     { kind: 'shape', op: 'square_sum', input: 'x' },
   ],
   [
+    'a tensor in panels where one in rows is needed',
+    () => normLinear(tape, device.tensor([T, 32], 'f32', { panel: 16 }), parameter(32, D)),
+    { kind: 'shape', op: 'norm_linear_forward', input: 'x', got: 'panels of 16 columns' },
+  ],
+  [
     'half a token count',
     () => device.call('draw_negatives').number(0.5).submit(),
     { kind: 'argument', op: 'draw_negatives', input: 'seed', expected: 'a whole number', got: '0.5' },

@@ -52,6 +52,20 @@ describe('data', () => {
     expect(await device.read(whole)).toEqual(Float32Array.of(0, 0, 0, 3, 4, 0, 0, 7, 8, 0, 0, 11));
   });
 
+  it('in panels comes back row after row, whole and by columns', async () => {
+    const data = Float32Array.from({ length: 3 * 64 }, (_, i) => i);
+    using whole = device.tensor([3, 64], 'f32', { panel: 16 });
+    device.upload(whole, data);
+    expect(await device.read(whole)).toEqual(data);
+    const columns = (from: number, to: number) => data.filter((_, i) => i % 64 >= from && i % 64 < to);
+    expect(await device.read(whole.columns(16, 32))).toEqual(columns(16, 48));
+    expect(await device.read(whole.columns(16, 48).columns(32, 16))).toEqual(columns(48, 64));
+    device.upload(whole.columns(32, 32), new Float32Array(3 * 32));
+    expect(await device.read(whole)).toEqual(data.map((x, i) => (i % 64 < 32 ? x : 0)));
+    device.call('fill_constant').number(7).tensor(whole.columns(0, 48)).submit();
+    expect(await device.read(whole)).toEqual(data.map((_, i) => (i % 64 < 48 ? 7 : 0)));
+  });
+
   it('may be empty', async () => {
     expect(await device.read(device.from(new Float32Array(0), [0, 7]))).toHaveLength(0);
     expect(await device.read(device.from(new Float64Array(0)))).toHaveLength(0);
@@ -85,6 +99,11 @@ describe('data', () => {
     fails(() => device.tensor([-1, 2]), { kind: 'shape', input: 'rows', got: '-1' });
     fails(() => device.tensor([2 ** 30, 2 ** 30]), { kind: 'shape', op: 'alloc' });
     fails(() => four.columns(1, 2), { kind: 'shape', op: 'view', got: '2 from 1' });
+    fails(() => device.tensor([2, 48], 'f32', { panel: 24 }), { kind: 'shape', op: 'alloc', input: 'panel' });
+    fails(() => device.tensor([2, 48], 'f32', { panel: 32 }), { kind: 'shape', got: '32 for 48 columns of f32' });
+    fails(() => device.tensor([2, 48], 'i32', { panel: 16 }), { kind: 'shape', got: '16 for 48 columns of i32' });
+    using panels = device.tensor([2, 64], 'f32', { panel: 32 });
+    fails(() => panels.columns(16, 32), { kind: 'shape', expected: 'whole panels of 32', got: '32 from 16' });
   });
 });
 

@@ -7,7 +7,7 @@ use crate::refusal::{Outcome, refusal};
 use crate::tensors::{Dtype, Tensors, View};
 use turbogr_kernels::mat::{Grad, Mat, MatMut};
 use turbogr_kernels::rng::{Dropout, Key};
-use turbogr_kernels::{Rows, RowsMut};
+use turbogr_kernels::{Panels, Rows, RowsMut};
 
 pub struct Args<'a> {
     pub op: &'static str,
@@ -122,22 +122,36 @@ impl<'a> Args<'a> {
         Ok(if p == 0.0 { Dropout::off() } else { Dropout::new(key, p) })
     }
 
-    fn view_of(&mut self, input: &str, handle: f64) -> Outcome<View> {
-        let view = *self.tensors.view(self.op, input, handle)?;
-        self.touched.push(view.storage);
-        Ok(view)
-    }
-
-    pub fn view(&mut self, input: &str) -> Outcome<View> {
-        let handle = self.next(input)?;
-        self.view_of(input, handle)
-    }
-
-    /// A view, or none for handle 0.
-    pub fn view_opt(&mut self, input: &str) -> Outcome<Option<View>> {
+    /// A view in any layout, or none for handle 0.
+    fn any_view_opt(&mut self, input: &str) -> Outcome<Option<View>> {
         match self.next(input)? {
             0.0 => Ok(None),
-            handle => self.view_of(input, handle).map(Some),
+            handle => {
+                let view = *self.tensors.view(self.op, input, handle)?;
+                self.touched.push(view.storage);
+                Ok(Some(view))
+            }
+        }
+    }
+
+    fn there<T>(&self, input: &str, view: Option<T>) -> Outcome<T> {
+        view.ok_or_else(|| refusal("handle", self.op, input, "a live tensor of this device", "no tensor"))
+    }
+
+    /// A view in one piece.
+    pub fn view(&mut self, input: &str) -> Outcome<View> {
+        let view = self.view_opt(input)?;
+        self.there(input, view)
+    }
+
+    /// A view in one piece, or none for handle 0.
+    pub fn view_opt(&mut self, input: &str) -> Outcome<Option<View>> {
+        match self.any_view_opt(input)? {
+            Some(View { panel, .. }) if panel > 0 => {
+                let got = format!("panels of {panel} columns");
+                Err(refusal("shape", self.op, input, "a tensor in one piece", got))
+            }
+            view => Ok(view),
         }
     }
 
@@ -159,6 +173,18 @@ impl<'a> Args<'a> {
             .transpose()
     }
 
+    pub fn panels_opt(&mut self, input: &str) -> Outcome<Option<Panels>> {
+        let view = self.any_view_opt(input)?;
+        view.map(|view| Ok(panels(self.typed(input, view, Dtype::F32)?)))
+            .transpose()
+    }
+
+    /// Floats in one piece or in panels.
+    pub fn panels(&mut self, input: &str) -> Outcome<Panels> {
+        let view = self.panels_opt(input)?;
+        self.there(input, view)
+    }
+
     pub fn mat_mut(&mut self, input: &str) -> Outcome<MatMut> {
         let view = self.view(input)?;
         Ok(mat_mut(self.typed(input, view, Dtype::F32)?))
@@ -178,6 +204,15 @@ impl<'a> Args<'a> {
     /// A gradient's destination and whether to add to it.
     pub fn grad(&mut self, input: &str) -> Outcome<Grad> {
         let to = self.mat_mut(input)?;
+        Ok(Grad {
+            to,
+            accumulate: self.flag(input)?,
+        })
+    }
+
+    /// The same in one piece or in panels.
+    pub fn panels_grad(&mut self, input: &str) -> Outcome<Grad<Panels>> {
+        let to = self.panels(input)?;
         Ok(Grad {
             to,
             accumulate: self.flag(input)?,
@@ -220,10 +255,17 @@ impl<'a> Args<'a> {
         Ok(slice_mut(self.flat(input, view, T::DTYPE)?))
     }
 
-    /// Floats in any layout, for ops that go row by row.
+    /// Floats, perhaps of a column range, for ops that go row by row.
     pub fn floats(&mut self, input: &str) -> Outcome<View> {
         let view = self.view(input)?;
         self.typed(input, view, Dtype::F32)
+    }
+
+    /// Floats for an op to which their order means nothing.
+    pub fn unordered_floats(&mut self, input: &str) -> Outcome<View> {
+        let view = self.any_view_opt(input)?;
+        let view = self.there(input, view)?;
+        Ok(self.typed(input, view, Dtype::F32)?.unordered())
     }
 
     fn one<'s, T>(&self, input: &str, first: Option<&'s T>) -> Outcome<&'s T> {
@@ -304,6 +346,13 @@ pub fn mat<T>(view: View) -> Mat<T> {
         rows: view.rows,
         cols: view.cols,
         stride: view.stride,
+    }
+}
+
+fn panels(view: View) -> Panels {
+    match view.panel {
+        0 => mat::<f32>(view).into(),
+        width => Panels::new(view.ptr.cast(), view.rows, view.cols, width),
     }
 }
 

@@ -81,10 +81,10 @@ pub fn close(device: u32) {
     drop(runtime);
 }
 
-/// Handle of a new `rows` x `cols` tensor. Contents are unspecified.
+/// Handle of a new `rows` x `cols` tensor, in panels of so many columns unless that is 0. Contents are unspecified.
 #[napi]
-pub fn alloc(device: u32, dtype: u32, rows: f64, cols: f64) -> Either<f64, Refusal> {
-    either(with(device, "alloc", |runtime| runtime.alloc(dtype, rows, cols)))
+pub fn alloc(device: u32, dtype: u32, rows: f64, cols: f64, panel: u32) -> Either<f64, Refusal> {
+    either(with(device, "alloc", |runtime| runtime.alloc(dtype, rows, cols, panel)))
 }
 
 /// Handle of columns `[from, from + cols)` of a tensor.

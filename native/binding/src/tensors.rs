@@ -11,6 +11,7 @@ use crate::queue::STREAMS;
 use crate::refusal::{Outcome, refusal};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use turbogr_kernels::Panels;
 use turbogr_kernels::arena::{Arena, Block, block_size};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,8 @@ impl Dtype {
     }
 }
 
-/// A tensor or a column range of one: `rows` x `cols`, `stride` elements from row to row.
+/// A tensor or a column range of one: `rows` x `cols`, `stride` elements from row to row; or in panels of so many columns,
+/// all rows of one before those of the next.
 #[derive(Clone, Copy)]
 pub struct View {
     pub ptr: *mut u8,
@@ -49,6 +51,8 @@ pub struct View {
     pub rows: usize,
     pub cols: usize,
     pub stride: usize,
+    /// Columns of a panel, 0 for a matrix in one piece.
+    pub panel: usize,
     pub storage: u32,
 }
 
@@ -56,8 +60,30 @@ pub struct View {
 unsafe impl Send for View {}
 
 impl View {
+    /// Whether row follows row.
     pub fn is_contiguous(&self) -> bool {
-        self.stride == self.cols || self.rows <= 1
+        self.panel == 0 && (self.stride == self.cols || self.rows <= 1)
+    }
+    /// Element `(i, j)` and those that follow it in the row.
+    pub fn at(&self, i: usize, j: usize) -> *mut u8 {
+        let (panel, within) = match self.panel {
+            0 => (0, j),
+            width => (j / width, j % width),
+        };
+        let elements = panel * self.rows * self.panel + i * self.stride + within;
+        self.ptr.wrapping_add(elements * self.dtype.bytes())
+    }
+    /// The same memory, its elements in whatever order they lie.
+    pub fn unordered(self) -> View {
+        match self.panel {
+            0 => self,
+            width => View {
+                rows: self.rows * self.cols / width,
+                cols: width,
+                panel: 0,
+                ..self
+            },
+        }
     }
     pub fn bytes(&self) -> usize {
         self.rows * self.cols * self.dtype.bytes()
@@ -119,7 +145,12 @@ impl Tensors {
     }
 
     /// A new tensor; its contents are unspecified. `done` is what each stream has finished.
-    pub fn alloc(&mut self, dtype: Dtype, rows: usize, cols: usize, done: Marks) -> Outcome<f64> {
+    pub fn alloc(&mut self, dtype: Dtype, [rows, cols]: [usize; 2], panel: usize, done: Marks) -> Outcome<f64> {
+        if panel > 0 && !(dtype == Dtype::F32 && Panels::fits(panel) && cols.is_multiple_of(panel)) {
+            let expected = "0, or a power of two from 16 on that divides the columns of an f32 tensor";
+            let got = format!("{panel} for {cols} columns of {}", dtype.name());
+            return Err(refusal("shape", "alloc", "panel", expected, got));
+        }
         let bytes = rows
             .checked_mul(cols)
             .and_then(|n| n.checked_mul(dtype.bytes()))
@@ -135,9 +166,17 @@ impl Tensors {
             rows,
             cols,
             stride: cols,
+            panel: 0,
             storage,
         };
-        self.enter(view)
+        self.enter(match panel < cols {
+            true if panel > 0 => View {
+                stride: panel,
+                panel,
+                ..view
+            },
+            _ => view,
+        })
     }
 
     /// Columns `[from, from + cols)` as a tensor of its own that shares the memory.
@@ -153,9 +192,18 @@ impl Tensors {
                 format!("{cols} from {from}"),
             ));
         }
+        if whole.panel > 0 && !(from.is_multiple_of(whole.panel) && cols.is_multiple_of(whole.panel)) {
+            let (expected, got) = (
+                format!("whole panels of {}", whole.panel),
+                format!("{cols} from {from}"),
+            );
+            return Err(refusal("shape", "view", "columns", expected, got));
+        }
         self.enter(View {
-            ptr: whole.ptr.wrapping_add(from * whole.dtype.bytes()),
+            ptr: whole.at(0, from),
             cols,
+            // One panel is a plain matrix.
+            panel: if cols == whole.panel { 0 } else { whole.panel },
             ..whole
         })
     }

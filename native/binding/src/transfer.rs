@@ -90,18 +90,20 @@ enum Direction {
 }
 
 fn copy_rows(view: View, packed: *mut u8, direction: Direction) {
-    let width = view.cols * view.dtype.bytes();
-    let (rows, row, step) = match view.is_contiguous() {
-        true => (1, view.bytes(), 0),
-        false => (view.rows, width, view.stride * view.dtype.bytes()),
+    let width = if view.panel > 0 { view.panel } else { view.cols.max(1) };
+    let (rows, run) = match view.is_contiguous() {
+        true => (1, view.bytes()),
+        false => (view.rows, width * view.dtype.bytes()),
     };
     for i in 0..rows {
-        // SAFETY: both sides hold `rows` rows of `row` bytes and do not overlap.
-        unsafe {
-            let (inside, outside) = (view.ptr.add(i * step), packed.add(i * row));
-            match direction {
-                Direction::In => outside.copy_to_nonoverlapping(inside, row),
-                Direction::Out => inside.copy_to_nonoverlapping(outside, row),
+        for j in (0..view.cols).step_by(width) {
+            // SAFETY: both sides hold the `run` bytes from element (i, j) on and do not overlap.
+            unsafe {
+                let outside = packed.add((i * view.cols + j) * view.dtype.bytes());
+                match direction {
+                    Direction::In => outside.copy_to_nonoverlapping(view.at(i, j), run),
+                    Direction::Out => view.at(i, j).copy_to_nonoverlapping(outside, run),
+                }
             }
         }
     }

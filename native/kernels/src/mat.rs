@@ -175,16 +175,16 @@ impl<'a, T> Disjoint<'a, T> {
 
 /// Where a gradient goes, and whether it adds to what is there.
 #[derive(Clone, Copy, Debug)]
-pub struct Grad {
-    pub to: MatMut,
+pub struct Grad<M = MatMut> {
+    pub to: M,
     pub accumulate: bool,
 }
 
-impl Grad {
-    pub fn overwrite(to: MatMut) -> Grad {
+impl<M> Grad<M> {
+    pub fn overwrite(to: M) -> Grad<M> {
         Grad { to, accumulate: false }
     }
-    pub fn accumulate(to: MatMut) -> Grad {
+    pub fn accumulate(to: M) -> Grad<M> {
         Grad { to, accumulate: true }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::fault::{FaultKind, Outcome, check_ids, fault};
 use crate::mat::{Grad, Mat, MatMut};
+use crate::panels::Panels;
 use crate::rows::Rows;
 use crate::with_rows;
 
@@ -11,6 +12,15 @@ pub fn check_mat<T: Copy>(op: &'static str, input: &'static str, m: Mat<T>, rows
         return Ok(());
     }
     let got = format!("[{}, {}] with rows {} apart", m.rows, m.cols, m.stride);
+    Err(fault(FaultKind::Shape, op, input, format!("[{rows}, {cols}]"), got))
+}
+
+/// The same of a matrix that may come in panels.
+pub fn check_panels(op: &'static str, input: &'static str, m: Panels, rows: usize, cols: usize) -> Outcome {
+    if (m.rows, m.cols) == (rows, cols) {
+        return Ok(());
+    }
+    let got = format!("[{}, {}]", m.rows, m.cols);
     Err(fault(FaultKind::Shape, op, input, format!("[{rows}, {cols}]"), got))
 }
 

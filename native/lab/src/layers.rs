@@ -54,8 +54,8 @@ pub fn race_layers(cx: &Ctx, d: usize) {
         w,
         bias: None,
         act: Act::Silu,
-        y,
-        z: Some(z),
+        y: y.into(),
+        z: Some(z.into()),
         stats,
     };
     let project_back = |dropout| norm_linear::Backward {
@@ -64,9 +64,9 @@ pub fn race_layers(cx: &Ctx, d: usize) {
         dropout,
         w,
         act: Act::Silu,
-        saved: Some(steep),
+        saved: Some(steep.into()),
         stats: stats.as_ref(),
-        dy,
+        dy: dy.into(),
         dx: Some(Grad::overwrite(dx)),
         dw: Grad::overwrite(dw),
         db: None,
@@ -82,7 +82,7 @@ pub fn race_layers(cx: &Ctx, d: usize) {
     );
     let (y_out, d_o) = (z.columns(0, d), dy.columns(0, d));
     let gated = |dropout| gated_norm_linear_residual::Forward {
-        u,
+        u: u.into(),
         o,
         norm,
         eps,
@@ -94,14 +94,14 @@ pub fn race_layers(cx: &Ctx, d: usize) {
         stats,
     };
     let gated_back = |dropout| gated_norm_linear_residual::Backward {
-        u,
+        u: u.into(),
         o,
         norm,
         dropout,
         w: wo,
         stats: stats.as_ref(),
         dy: g,
-        du: Grad::overwrite(du),
+        du: Grad::overwrite(du.into()),
         d_o: Grad::overwrite(d_o),
         dw: Grad::overwrite(dwo),
         db: Some(Grad::overwrite(db)),

@@ -8,9 +8,9 @@ use turbogr_kernels::attention::{
 
 fn inputs(args: &mut Args) -> Outcome<Inputs<'static>> {
     Ok(Inputs {
-        q: args.mat("q")?,
-        k: args.mat("k")?,
-        v: args.mat("v")?,
+        q: args.panels("q")?,
+        k: args.panels("k")?,
+        v: args.panels("v")?,
         heads: args.usize("heads")?,
         offsets: args.slice("offsets")?,
         n: args.usize("n")?,
@@ -61,9 +61,9 @@ fn backward(args: &mut Args) -> Outcome<Backward<'static>> {
     Ok(Backward {
         x: inputs(args)?,
         d_o: args.mat("dO")?,
-        dq: args.grad("dq")?,
-        dk: args.grad("dk")?,
-        dv: args.grad("dv")?,
+        dq: args.panels_grad("dq")?,
+        dk: args.panels_grad("dk")?,
+        dv: args.panels_grad("dv")?,
         dpos_w: args.grad_opt("dposW")?,
         dts_w: args.grad_opt("dtsW")?,
     })
@@ -91,9 +91,9 @@ pub fn fuxi_backward(args: &mut Args) -> Outcome {
 
 fn softmax_inputs(args: &mut Args) -> Outcome<softmax_attention::Inputs<'static>> {
     Ok(softmax_attention::Inputs {
-        q: args.mat("q")?,
-        k: args.mat("k")?,
-        v: args.mat("v")?,
+        q: args.panels("q")?,
+        k: args.panels("k")?,
+        v: args.panels("v")?,
         heads: args.usize("heads")?,
         offsets: args.slice("offsets")?,
         scale: args.f32("scale")?,
@@ -116,9 +116,9 @@ pub fn softmax_backward(args: &mut Args) -> Outcome {
         o: args.mat("o")?,
         lse: args.mat("lse")?,
         d_o: args.mat("dO")?,
-        dq: args.grad("dq")?,
-        dk: args.grad("dk")?,
-        dv: args.grad("dv")?,
+        dq: args.panels_grad("dq")?,
+        dk: args.panels_grad("dk")?,
+        dv: args.panels_grad("dv")?,
     };
     args.work(move |site| Ok(softmax_attention::backward(site.cx, &work)?))
 }

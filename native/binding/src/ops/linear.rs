@@ -16,8 +16,8 @@ pub fn norm_linear_forward(args: &mut Args) -> Outcome {
         w: args.mat("w")?,
         bias: args.slice_opt("bias")?,
         act: args.choice("act", &ACTS)?,
-        y: args.mat_mut("y")?,
-        z: args.mat_mut_opt("z")?,
+        y: args.panels("y")?,
+        z: args.panels_opt("z")?,
         stats: args.mat_mut("stats")?,
     };
     args.work(move |site| Ok(norm_linear::forward(site.cx, work)?))
@@ -30,9 +30,9 @@ pub fn norm_linear_backward(args: &mut Args) -> Outcome {
         dropout: args.dropout()?,
         w: args.mat("w")?,
         act: args.choice("act", &ACTS)?,
-        saved: args.mat_opt("saved")?,
+        saved: args.panels_opt("saved")?,
         stats: args.mat("stats")?,
-        dy: args.mat_mut("dy")?,
+        dy: args.panels("dy")?,
         dx: args.grad_opt("dx")?,
         dw: args.grad("dw")?,
         db: args.grad_opt("db")?,
@@ -42,7 +42,7 @@ pub fn norm_linear_backward(args: &mut Args) -> Outcome {
 
 pub fn gated_norm_linear_residual_forward(args: &mut Args) -> Outcome {
     let work = gated_norm_linear_residual::Forward {
-        u: args.mat("u")?,
+        u: args.panels("u")?,
         o: args.mat("o")?,
         norm: args.choice("norm", &NORMS)?,
         eps: args.f32("eps")?,
@@ -58,14 +58,14 @@ pub fn gated_norm_linear_residual_forward(args: &mut Args) -> Outcome {
 
 pub fn gated_norm_linear_residual_backward(args: &mut Args) -> Outcome {
     let work = gated_norm_linear_residual::Backward {
-        u: args.mat("u")?,
+        u: args.panels("u")?,
         o: args.mat("o")?,
         norm: args.choice("norm", &NORMS)?,
         dropout: args.dropout()?,
         w: args.mat("w")?,
         stats: args.mat("stats")?,
         dy: args.mat("dy")?,
-        du: args.grad("du")?,
+        du: args.panels_grad("du")?,
         d_o: args.grad("dO")?,
         dw: args.grad("dw")?,
         db: args.grad_opt("db")?,

@@ -56,7 +56,7 @@ fn rows<T: Element>(view: View) -> impl Iterator<Item = &'static mut [T]> {
 
 pub fn fill_constant(args: &mut Args) -> Outcome {
     let value = args.f32("value")?;
-    let to = args.floats("to")?;
+    let to = args.unordered_floats("to")?;
     args.work(move |site| {
         if to.is_contiguous() {
             return Ok(optim::fill_constant(site.cx, value, slice_mut(to))?);

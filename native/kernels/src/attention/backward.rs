@@ -10,7 +10,8 @@ use super::table_grads::{Partial, TableGrads};
 use super::tile::{Product, Scores, Slope};
 use super::weigh::{Strip, Unweigh};
 use crate::ctx::Ctx;
-use crate::mat::{Grad, Mat};
+use crate::mat::Grad;
+use crate::panels::Panels;
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use std::ops::Range;
@@ -25,17 +26,17 @@ const ROW: usize = KEYS + LANES;
 /// What the pass reads and writes.
 #[derive(Clone, Copy)]
 pub struct Backward<'a, U> {
-    pub q: Mat,
-    pub k: Mat,
-    pub v: Mat,
-    pub d_o: Mat,
+    pub q: Panels,
+    pub k: Panels,
+    pub v: Panels,
+    pub d_o: Panels,
     /// Columns of `d_o` from one head to the next.
     pub d_o_step: usize,
     /// Factor of `d_o`.
     pub scale: f32,
-    pub dq: Grad,
-    pub dk: Grad,
-    pub dv: Grad,
+    pub dq: Grad<Panels>,
+    pub dk: Grad<Panels>,
+    pub dv: Grad<Panels>,
     pub heads: Heads,
     pub offsets: &'a [i32],
     pub bias: Option<&'a Tables<'a>>,
@@ -171,7 +172,7 @@ impl<U: Unweigh> Kernel for BackwardTask<'_, U> {
 impl<U: Unweigh> BackwardTask<'_, U> {
     /// The queries, gradients of results, keys and values of a head in a window.
     #[inline(always)]
-    fn operands(&self, window: &Window, head: usize) -> [Part<Mat>; 4] {
+    fn operands(&self, window: &Window, head: usize) -> [Part; 4] {
         let Backward {
             q,
             k,
@@ -233,15 +234,15 @@ impl<U: Unweigh> BackwardTask<'_, U> {
                     self.strip::<V>(window, head, fresh, from..until, tile);
                 }
                 let to = Part {
+                    of: pass.dq.to,
                     row: q.row + from,
                     rows: until - from,
-                    ..q.like(pass.dq.to)
+                    ..q
                 };
                 to.receive::<V>(s.dq, a_wide, 1.0, pass.dq.accumulate || !first.queries);
             }
             for (grad, part, sums, wide) in [(pass.dk, k, s.dk, a_wide), (pass.dv, v, s.dv, v_wide)] {
-                part.like(grad.to)
-                    .receive::<V>(sums, wide, 1.0, grad.accumulate || !first.keys);
+                Part { of: grad.to, ..part }.receive::<V>(sums, wide, 1.0, grad.accumulate || !first.keys);
             }
         }
     }

@@ -3,7 +3,8 @@
 use super::bucket::BUCKETS;
 use super::{Bias, Inputs};
 use crate::fault::{Fault, FaultKind, Outcome, check_offsets, check_times, fault};
-use crate::mat::{Grad, Mat};
+use crate::mat::Grad;
+use crate::panels::{Panels, Place};
 
 type Op = &'static str;
 
@@ -12,7 +13,8 @@ fn shape(op: Op, input: &'static str, expected: String, got: String) -> Fault {
 }
 
 /// `view` is `rows` x `cols`.
-pub fn view(op: Op, input: &'static str, view: Mat, rows: usize, cols: usize) -> Outcome {
+pub fn view(op: Op, input: &'static str, view: impl Into<Panels>, rows: usize, cols: usize) -> Outcome {
+    let view = view.into();
     if (view.rows, view.cols) == (rows, cols) {
         return Ok(());
     }
@@ -20,9 +22,22 @@ pub fn view(op: Op, input: &'static str, view: Mat, rows: usize, cols: usize) ->
     Err(shape(op, input, expected, got))
 }
 
-/// A gradient as large as what it is the gradient of.
-pub fn grad(op: Op, input: &'static str, grad: &Grad, like: Mat) -> Outcome {
-    view(op, input, grad.to.as_ref(), like.rows, like.cols)
+/// A gradient as large as what it is the gradient of, with each head in one piece.
+pub fn grad(op: Op, input: &'static str, grad: &Grad<Panels>, like: Panels, heads: usize) -> Outcome {
+    view(op, input, grad.to, like.rows, like.cols)?;
+    undivided(op, input, grad.to, heads)
+}
+
+/// No head lies in more than one panel.
+fn undivided(op: Op, input: &'static str, view: Panels, heads: usize) -> Outcome {
+    let width = view.cols / heads;
+    match (0..heads).all(|head| view.together(head * width, width)) {
+        true => Ok(()),
+        false => {
+            let expected = format!("panels that hold whole heads of {width} columns");
+            Err(shape(op, input, expected, format!("panels of {}", view.stride)))
+        }
+    }
 }
 
 /// Gradients of the bias tables: one row each, asked for only where the table is there.
@@ -34,7 +49,7 @@ pub fn bias_grads(op: Op, bias: Option<&Bias>, dpos_w: &Option<Grad>, dts_w: &Op
     for (input, grad, table) in tables {
         match (grad, table) {
             (None, _) => {}
-            (Some(grad), Some(table)) => view(op, input, grad.to.as_ref(), 1, table.len())?,
+            (Some(grad), Some(table)) => view(op, input, grad.to, 1, table.len())?,
             (Some(_), None) => {
                 let expected = "no gradient for a bias that the forward pass did not have";
                 return Err(fault(FaultKind::Argument, op, input, expected, "one"));
@@ -45,7 +60,7 @@ pub fn bias_grads(op: Op, bias: Option<&Bias>, dpos_w: &Option<Grad>, dts_w: &Op
 }
 
 /// Queries, keys and values that fit together and split evenly over the heads.
-pub fn heads(op: Op, [q, k, v]: [Mat; 3], heads: usize) -> Outcome {
+pub fn heads(op: Op, [q, k, v]: [Panels; 3], heads: usize) -> Outcome {
     if heads == 0 {
         return Err(fault(FaultKind::Argument, op, "heads", "at least 1", "0"));
     }
@@ -57,7 +72,9 @@ pub fn heads(op: Op, [q, k, v]: [Mat; 3], heads: usize) -> Outcome {
             return Err(shape(op, input, expected, format!("{cols}")));
         }
     }
-    Ok(())
+    [("q", q), ("k", k), ("v", v)]
+        .into_iter()
+        .try_for_each(|(input, view)| undivided(op, input, view, heads))
 }
 
 /// Everything [`Inputs`] promises.

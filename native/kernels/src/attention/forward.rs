@@ -8,7 +8,7 @@ use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::tile::{Product, Scores, Slope};
 use super::weigh::{Strip, Sums, Weigh};
 use crate::ctx::Ctx;
-use crate::mat::{Mat, MatMut};
+use crate::panels::Panels;
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use std::ops::Range;
@@ -23,10 +23,10 @@ const ROW: usize = KEYS + LANES;
 /// What the pass reads and writes.
 #[derive(Clone, Copy)]
 pub struct Forward<'a, W> {
-    pub q: Mat,
-    pub k: Mat,
-    pub v: Mat,
-    pub o: MatMut,
+    pub q: Panels,
+    pub k: Panels,
+    pub v: Panels,
+    pub o: Panels,
     /// Columns of `o` from one head to the next.
     pub o_step: usize,
     pub heads: Heads,
@@ -146,7 +146,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
 
     /// The queries, keys and values of a head in a window.
     #[inline(always)]
-    fn operands(&self, window: &Window, head: usize) -> [Part<Mat>; 3] {
+    fn operands(&self, window: &Window, head: usize) -> [Part; 3] {
         let Forward {
             q,
             k,

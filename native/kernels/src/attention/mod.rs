@@ -22,13 +22,15 @@ mod tile;
 mod weigh;
 
 use crate::mat::{Grad, Mat, MatMut};
+use crate::panels::Panels;
 
-/// What HSTU and FuXi attention read. Views may be column ranges of one wide `[U|V|Q|K]` matrix.
+/// What HSTU and FuXi attention read. Views may be column ranges of one wide `[U|V|Q|K]` matrix,
+/// and come in panels as long as a head lies in one.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
-    pub q: Mat, // [T, h*a]
-    pub k: Mat, // [T, h*a]
-    pub v: Mat, // [T, h*v]
+    pub q: Panels, // [T, h*a]
+    pub k: Panels, // [T, h*a]
+    pub v: Panels, // [T, h*v]
     pub heads: usize,
     pub offsets: &'a [i32], // [B+1]
     /// Divides SiLU(S) and sizes `pos_w`; no sequence may be longer.
@@ -61,9 +63,9 @@ pub struct Forward<'a> {
 pub struct Backward<'a> {
     pub x: Inputs<'a>,
     pub d_o: Mat, // as `o`
-    pub dq: Grad,
-    pub dk: Grad,
-    pub dv: Grad,
+    pub dq: Grad<Panels>,
+    pub dk: Grad<Panels>,
+    pub dv: Grad<Panels>,
     pub dpos_w: Option<Grad>, // [1, 2n-1]
     pub dts_w: Option<Grad>,  // [1, 129]
 }

@@ -3,7 +3,7 @@
 //! thrash the first-level cache while the block is used.
 
 use super::plan::BLOCK;
-use crate::mat::{Mat, MatMut};
+use crate::panels::{Panels, Place};
 use crate::simd::tile::NR;
 use crate::simd::{LANES, LINE, Simd};
 
@@ -14,31 +14,20 @@ pub const PANEL: usize = BLOCK * NR;
 /// first-level cache.
 const AHEAD: usize = 12;
 
-/// Rows `[row, row + rows)` and columns `[col, col + width)` of a view.
+/// Rows `[row, row + rows)` and columns `[col, col + width)` of a view; the columns lie together.
 #[derive(Clone, Copy)]
-pub struct Part<M> {
-    pub of: M,
+pub struct Part {
+    pub of: Panels,
     pub row: usize,
     pub rows: usize,
     pub col: usize,
     pub width: usize,
 }
 
-impl Part<Mat> {
-    /// The same part of another view.
-    pub fn like<M>(self, of: M) -> Part<M> {
-        Part {
-            of,
-            row: self.row,
-            rows: self.rows,
-            col: self.col,
-            width: self.width,
-        }
-    }
-
+impl Part {
     #[inline(always)]
-    unsafe fn at(&self, row: usize, col: usize) -> *const f32 {
-        unsafe { self.of.ptr.add((self.row + row) * self.of.stride + self.col + col) }
+    fn at(&self, row: usize, col: usize) -> *mut f32 {
+        self.of.at(self.row + row, self.col).wrapping_add(col)
     }
 
     /// Column form `[width/16][BLOCK][16]`, every element times `scale`; rows up to `padded` are zero.
@@ -48,7 +37,7 @@ impl Part<Mat> {
             let scale = V::splat(scale);
             for row in 0..self.rows {
                 for col in (0..self.width).step_by(NR) {
-                    let (from, left) = (self.at(row, col), self.width - col);
+                    let (from, left) = (self.at(row, col).cast_const(), self.width - col);
                     V::prefetch(from.wrapping_add(AHEAD * self.of.stride));
                     let (low, high) = match left >= NR {
                         true => (V::load(from), V::load(from.add(LANES))),
@@ -101,13 +90,11 @@ impl Part<Mat> {
             }
         }
     }
-}
 
-impl Part<MatMut> {
     #[inline(always)]
     pub unsafe fn zero(self) {
-        for row in self.row..self.row + self.rows {
-            unsafe { self.of.row(row)[self.col..self.col + self.width].fill(0.0) };
+        for row in 0..self.rows {
+            unsafe { std::slice::from_raw_parts_mut(self.at(row, 0), self.width).fill(0.0) };
         }
     }
 
@@ -117,7 +104,7 @@ impl Part<MatMut> {
         unsafe {
             let scale = V::splat(scale);
             for row in 0..self.rows {
-                let to = self.of.ptr.add((self.row + row) * self.of.stride + self.col);
+                let to = self.at(row, 0);
                 for line in (0..self.width).step_by(LINE) {
                     V::prefetch(to.wrapping_add(AHEAD * self.of.stride + line));
                     for col in (line..self.width.min(line + LINE)).step_by(LANES) {

@@ -17,5 +17,5 @@ mod tile;
 
 pub use multiply::{Finish, Right, Shape, multiply};
 pub use outer::outer;
-pub use source::{Source, rows_ahead};
+pub use source::{Source, row_as_it_is, rows_ahead};
 pub use tile::{Tile, tile};

@@ -33,10 +33,11 @@ pub trait Finish: Sync {
     fn whole_rows(&self) -> bool {
         false
     }
-    /// Says that columns from `j` of row `i` come in the next tile: a place to prefetch what [`Finish::take`] touches.
+    /// Says that columns from `j` of the six rows from `i` on are the next tile: a place to prefetch what
+    /// [`Finish::take`] touches.
     ///
     /// # Safety
-    /// Below a SIMD entry. The row may be one beyond the last.
+    /// Below a SIMD entry. Rows may be beyond the last.
     #[inline(always)]
     unsafe fn ahead<V: Simd>(&self, _i: usize, _j: usize) {}
 
@@ -46,6 +47,17 @@ pub trait Finish: Sync {
     /// # Safety
     /// Below a SIMD entry; `acc` is valid for `n` floats rounded up to 16.
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32);
+
+    /// The same of `rows` rows from `i` on, `stride` floats apart: for ends that have something to do once for all of them.
+    ///
+    /// # Safety
+    /// As [`Finish::take`], for each row.
+    #[inline(always)]
+    unsafe fn take_rows<V: Simd>(&self, i: usize, rows: usize, j: usize, n: usize, acc: *mut f32, stride: usize) {
+        for r in 0..rows {
+            unsafe { self.take::<V>(i + r, j, n, acc.add(r * stride)) };
+        }
+    }
 }
 
 /// Hands rows `[first, first + rows)`, columns `[j, j + n)` of the results to `finish`.
@@ -63,15 +75,21 @@ struct Take<'a, F> {
 impl<F: Finish> Kernel for Take<'_, F> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
-        for r in 0..self.rows {
-            // SAFETY: the block holds `rows` rows `stride` apart, `n` columns of which are ready.
-            unsafe {
-                let acc = self.acc.add(r * self.stride);
-                // The usual width as a constant: no tail to test for.
-                match self.n {
-                    NR => self.finish.take::<V>(self.first + r, self.j, NR, acc),
-                    n => self.finish.take::<V>(self.first + r, self.j, n, acc),
-                }
+        let Take {
+            finish,
+            first,
+            rows,
+            j,
+            n,
+            acc,
+            stride,
+        } = self;
+        // SAFETY: the block holds `rows` rows `stride` apart, `n` columns of which are ready.
+        unsafe {
+            // The usual width as a constant: no tail to test for.
+            match n {
+                NR => finish.take_rows::<V>(first, rows, j, NR, acc, stride),
+                n => finish.take_rows::<V>(first, rows, j, n, acc, stride),
             }
         }
     }
@@ -110,9 +128,7 @@ impl<F: Finish> Kernel for Panels<'_, F> {
                 unsafe {
                     let c = if self.keep { acc.add(top * stride + at) } else { acc };
                     if self.taken {
-                        for r in 0..MR {
-                            finish.ahead::<V>(first + top + r, j + at);
-                        }
+                        finish.ahead::<V>(first + top, j + at);
                     }
                     tile(
                         V::ISA,

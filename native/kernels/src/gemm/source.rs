@@ -1,6 +1,7 @@
 //! Where a product's operand comes from, row by row.
 
 use crate::mat::Mat;
+use crate::panels::Place;
 use crate::simd::{LINE, Simd};
 
 /// An operand whose rows are computed when they are packed.
@@ -39,4 +40,24 @@ impl Source for Mat {
         }
         self.at(i, k)
     }
+}
+
+/// A matrix as it is, for sources that have no more to do: gathered if the columns come from several panels.
+///
+/// # Safety
+/// As [`Source::row`].
+#[inline(always)]
+pub unsafe fn row_as_it_is<V: Simd>(of: impl Place, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+    let next = i + rows_ahead(n);
+    let together = of.together(k, n);
+    for at in (0..n).step_by(LINE) {
+        // SAFETY: a prefetch reads nothing; a line lies together, and in the stage.
+        unsafe {
+            V::prefetch(of.at(next, k + at));
+            if !together {
+                V::store_two(V::load_two(of.at(i, k + at), n - at), stage.add(at), LINE);
+            }
+        }
+    }
+    if together { of.at(i, k) } else { stage }
 }

@@ -11,8 +11,9 @@ use crate::gemm::{Finish, Right, Shape, multiply, outer};
 use crate::mat::{Grad, Mat, MatMut};
 use crate::norm::norm::check_eps;
 use crate::norm::rows::{NormGrad, row_norm_grad};
+use crate::panels::{Panels, Place};
 use crate::rng::Dropout;
-use crate::shape::{check_grad, check_mat, check_mut, check_vec};
+use crate::shape::{check_grad, check_mat, check_mut, check_panels, check_vec};
 use crate::simd::{LANES, LINE, Simd};
 
 const OP: &str = "gated_norm_linear_residual";
@@ -20,7 +21,7 @@ const OP: &str = "gated_norm_linear_residual";
 /// Forward: writes `y`, which may be `x` itself, and the row statistics of `o`.
 #[derive(Clone, Copy)]
 pub struct Forward<'a> {
-    pub u: Mat,
+    pub u: Panels,
     pub o: Mat,
     pub norm: Norm,
     pub eps: f32,
@@ -36,14 +37,14 @@ pub struct Forward<'a> {
 /// Backward of the same call; the gradient of `x` is `dy` itself.
 #[derive(Clone, Copy)]
 pub struct Backward {
-    pub u: Mat,
+    pub u: Panels,
     pub o: Mat,
     pub norm: Norm,
     pub dropout: Dropout,
     pub w: Mat,
     pub stats: Mat,
     pub dy: Mat,
-    pub du: Grad,
+    pub du: Grad<Panels>,
     pub d_o: Grad,
     pub dw: Grad,
     /// One row.
@@ -53,7 +54,7 @@ pub struct Backward {
 /// See [`Forward`].
 pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
     let (t, m, d) = (f.o.rows, f.o.cols, f.w.cols);
-    check_mat(OP, "u", f.u, t, m)?;
+    check_panels(OP, "u", f.u, t, m)?;
     check_mat(OP, "w", f.w, m, d)?;
     check_vec(OP, "bias", f.bias, d)?;
     check_mat(OP, "x", f.x, t, d)?;
@@ -77,22 +78,22 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
         residual: f.x,
         y: f.y,
     };
-    multiply(
-        cx,
-        Shape { m: t, n: d, k: m },
-        &Gated { u: f.u, o },
-        Right::Plain(f.w),
-        &finish,
-    );
+    let (shape, right) = (Shape { m: t, n: d, k: m }, Right::Plain(f.w));
+    match f.u.plain() {
+        Some(u) => multiply(cx, shape, &Gated { u, o }, right, &finish),
+        None => multiply(cx, shape, &Gated { u: f.u, o }, right, &finish),
+    }
     Ok(())
 }
 
 /// From the gradient of `drop(u * norm(o))` to those of `u` and `o`.
-struct ThroughGatedNorm<'a> {
+struct ThroughGatedNorm<'a, P> {
     of: &'a Backward,
+    u: P,
+    du: P,
 }
 
-impl Finish for ThroughGatedNorm<'_> {
+impl<P: Place> Finish for ThroughGatedNorm<'_, P> {
     fn whole_rows(&self) -> bool {
         true
     }
@@ -100,23 +101,23 @@ impl Finish for ThroughGatedNorm<'_> {
     #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, _j: usize, n: usize, acc: *mut f32) {
         unsafe {
-            let b = self.of;
-            let (u, o, stats) = (b.u.row(i).as_ptr(), b.o.row(i).as_ptr(), b.stats.row(i));
+            let ThroughGatedNorm { of: b, u, du } = *self;
+            let (o, stats) = (b.o.row(i).as_ptr(), b.stats.row(i));
             let (mean, rstd) = (V::splat(stats[0]), V::splat(stats[1]));
-            let du = b.du.to.row(i).as_mut_ptr();
             drop_row::<V>(&b.dropout, dropout_row(i, n), acc, n);
             for line in (0..n).step_by(LINE) {
+                let (u, du) = (u.at(i, line), du.at(i, line));
                 for next in [
-                    b.u.at(i + 1, line),
+                    u.wrapping_add(self.u.stride()).cast_const(),
                     b.o.at(i + 1, line),
-                    b.du.to.at(i + 1, line),
+                    du.wrapping_add(self.du.stride()),
                     b.d_o.to.at(i + 1, line),
                 ] {
                     V::prefetch(next);
                 }
                 for at in (line..n.min(line + LINE)).step_by(LANES) {
-                    let (left, g, du) = (n - at, V::load(acc.add(at)), du.add(at));
-                    V::load_upto(u.add(at), left).mul(g).store(acc.add(at));
+                    let (left, g, du) = (n - at, V::load(acc.add(at)), du.add(at - line));
+                    V::load_upto(u.add(at - line), left).mul(g).store(acc.add(at));
                     let d = V::load_upto(o.add(at), left).sub(mean).mul(rstd).mul(g);
                     let d = if b.du.accumulate {
                         V::load_upto(du, left).add(d)
@@ -142,20 +143,30 @@ impl Finish for ThroughGatedNorm<'_> {
 /// See [`Backward`].
 pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
     let (t, m, d) = (b.o.rows, b.o.cols, b.w.cols);
-    check_mat(OP, "u", b.u, t, m)?;
+    check_panels(OP, "u", b.u, t, m)?;
     check_mat(OP, "w", b.w, m, d)?;
     check_mat(OP, "stats", b.stats, t, 2)?;
     check_mat(OP, "dy", b.dy, t, d)?;
-    check_grad(OP, "du", Some(b.du), t, m)?;
+    check_panels(OP, "du", b.du.to, t, m)?;
     check_grad(OP, "do", Some(b.d_o), t, m)?;
     check_grad(OP, "dw", Some(b.dw), m, d)?;
     check_grad(OP, "db", b.db, 1, d)?;
+    match (b.u.plain(), b.du.to.plain()) {
+        (Some(u), Some(du)) => through(cx, &b, u, du),
+        _ => through(cx, &b, b.u, b.du.to),
+    }
+    Ok(())
+}
+
+/// [`backward`] with `u` and its gradient where they lie.
+fn through<P: Place>(cx: &Ctx, b: &Backward, u: P, du: P) {
+    let (t, m, d) = (b.o.rows, b.o.cols, b.w.cols);
     multiply(
         cx,
         Shape { m: t, n: m, k: d },
         &b.dy,
         Right::Transposed(b.w),
-        &ThroughGatedNorm { of: &b },
+        &ThroughGatedNorm { of: b, u, du },
     );
     let o = Normed {
         x: b.o,
@@ -163,6 +174,5 @@ pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
         dropout: b.dropout,
         measure: None,
     };
-    outer(cx, t, &Gated { u: b.u, o }, &b.dy, b.dw, b.db);
-    Ok(())
+    outer(cx, t, &Gated { u, o }, &b.dy, b.dw, b.db);
 }

@@ -12,9 +12,11 @@ use crate::gemm::{Finish, Right, Shape, multiply, outer};
 use crate::mat::{Grad, Mat, MatMut};
 use crate::norm::norm::check_eps;
 use crate::norm::rows::{NormGrad, row_norm_grad};
+use crate::panels::{Panels, Place};
 use crate::rng::Dropout;
-use crate::shape::{check_grad, check_mat, check_mut, check_vec};
-use crate::simd::{LANES, Simd};
+use crate::shape::{check_grad, check_mat, check_mut, check_panels, check_vec};
+use crate::simd::tile::MR;
+use crate::simd::{LINE, Simd};
 
 const OP: &str = "norm_linear";
 
@@ -28,9 +30,9 @@ pub struct Forward<'a> {
     pub w: Mat,
     pub bias: Option<&'a [f32]>,
     pub act: Act,
-    pub y: MatMut,
+    pub y: Panels,
     /// Pre-activation, which backward of SiLU reads; leave it out when there is no backward.
-    pub z: Option<MatMut>,
+    pub z: Option<Panels>,
     /// `[T, 2]`: mean and reciprocal deviation of the rows of `x`.
     pub stats: MatMut,
 }
@@ -44,53 +46,64 @@ pub struct Backward {
     pub w: Mat,
     pub act: Act,
     /// What the activation's gradient needs: `z` for SiLU, `y` for ReLU, nothing without activation.
-    pub saved: Option<Mat>,
+    pub saved: Option<Panels>,
     pub stats: Mat,
     /// Gradient of `y`; overwritten (by the gradient of `z`) unless the activation is none.
-    pub dy: MatMut,
+    pub dy: Panels,
     pub dx: Option<Grad>,
     pub dw: Grad,
     /// One row.
     pub db: Option<Grad>,
 }
 
-struct Activate<'a> {
+struct Activate<'a, P> {
     bias: Option<&'a [f32]>,
     act: Act,
-    y: MatMut,
-    z: Option<MatMut>,
+    y: P,
+    z: Option<P>,
 }
 
-impl Finish for Activate<'_> {
+impl<P: Place> Finish for Activate<'_, P> {
     #[inline(always)]
     unsafe fn ahead<V: Simd>(&self, i: usize, j: usize) {
         unsafe {
-            V::prefetch(self.y.at(i, j));
-            if let Some(z) = self.z {
-                V::prefetch(z.at(i, j));
+            let (y, z) = (self.y.at(i, j), self.z.map(|z| z.at(i, j)));
+            for r in 0..MR {
+                V::prefetch(y.wrapping_add(r * self.y.stride()));
+                if let (Some(z), Some(of)) = (z, self.z) {
+                    V::prefetch(z.wrapping_add(r * of.stride()));
+                }
             }
         }
     }
 
     #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
+        unsafe { self.take_rows::<V>(i, 1, j, n, acc, 0) }
+    }
+
+    #[inline(always)]
+    unsafe fn take_rows<V: Simd>(&self, i: usize, rows: usize, j: usize, n: usize, acc: *mut f32, stride: usize) {
         unsafe {
-            for at in (0..n).step_by(2 * LANES) {
+            for at in (0..n).step_by(LINE) {
                 let (left, j) = (n - at, j + at);
-                let mut z = V::load_two(acc.add(at), 2 * LANES);
-                if let Some(bias) = self.bias {
-                    let bias = V::load_two(bias.as_ptr().add(j), left);
-                    z = [bias[0].add(z[0]), bias[1].add(z[1])];
+                let (to_y, to_z) = (self.y.at(i, j), self.z.map(|z| (z.at(i, j), z.stride())));
+                for r in 0..rows {
+                    let mut z = V::load_two(acc.add(r * stride + at), LINE);
+                    if let Some(bias) = self.bias {
+                        let bias = V::load_two(bias.as_ptr().add(j), left);
+                        z = [bias[0].add(z[0]), bias[1].add(z[1])];
+                    }
+                    if let Some((to, stride)) = to_z {
+                        V::store_two(z, to.add(r * stride), left);
+                    }
+                    let y = match self.act {
+                        Act::None => z,
+                        Act::Silu => V::silus(z),
+                        Act::Relu => [z[0].max(V::zero()), z[1].max(V::zero())],
+                    };
+                    V::store_two(y, to_y.add(r * self.y.stride()), left);
                 }
-                if let Some(to) = self.z {
-                    V::store_two(z, to.at(i, j), left);
-                }
-                let y = match self.act {
-                    Act::None => z,
-                    Act::Silu => V::silus(z),
-                    Act::Relu => [z[0].max(V::zero()), z[1].max(V::zero())],
-                };
-                V::store_two(y, self.y.at(i, j), left);
             }
         }
     }
@@ -101,8 +114,8 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
     let (t, d, n) = (f.x.rows, f.x.cols, f.w.cols);
     check_mat(OP, "w", f.w, d, n)?;
     check_vec(OP, "bias", f.bias, n)?;
-    check_mut(OP, "y", f.y, t, n)?;
-    f.z.map_or(Ok(()), |z| check_mut(OP, "z", z, t, n))?;
+    check_panels(OP, "y", f.y, t, n)?;
+    f.z.map_or(Ok(()), |z| check_panels(OP, "z", z, t, n))?;
     check_mut(OP, "stats", f.stats, t, 2)?;
     check_eps(OP, f.eps)?;
     let measure = Measure {
@@ -116,13 +129,15 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
         dropout: f.dropout,
         measure: Some(measure),
     };
-    let finish = Activate {
-        bias: f.bias,
-        act: f.act,
-        y: f.y,
-        z: f.z,
-    };
-    multiply(cx, Shape { m: t, n, k: d }, &left, Right::Plain(f.w), &finish);
+    let (shape, right, bias, act) = (Shape { m: t, n, k: d }, Right::Plain(f.w), f.bias, f.act);
+    match (f.y.plain(), f.z.map(Panels::plain)) {
+        (Some(y), None) => multiply(cx, shape, &left, right, &Activate { bias, act, y, z: None }),
+        (Some(y), Some(z @ Some(_))) => multiply(cx, shape, &left, right, &Activate { bias, act, y, z }),
+        _ => {
+            let (y, z) = (f.y, f.z);
+            multiply(cx, shape, &left, right, &Activate { bias, act, y, z });
+        }
+    }
     Ok(())
 }
 
@@ -163,22 +178,32 @@ pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
     let (t, d, n) = (b.x.rows, b.x.cols, b.w.cols);
     check_mat(OP, "w", b.w, d, n)?;
     check_mat(OP, "stats", b.stats, t, 2)?;
-    check_mut(OP, "dy", b.dy, t, n)?;
+    check_panels(OP, "dy", b.dy, t, n)?;
     check_grad(OP, "dx", b.dx, t, d)?;
     check_grad(OP, "dw", Some(b.dw), d, n)?;
     check_grad(OP, "db", b.db, 1, n)?;
     let saved = match (b.act, b.saved) {
-        (Act::None, _) => b.dy.as_ref(),
+        (Act::None, _) => b.dy,
         (_, Some(saved)) => saved,
         (act, None) => {
             let expected = format!("what backward of {act:?} reads: z for SiLU, y for ReLU");
             return Err(fault(FaultKind::Argument, OP, "saved", expected, "nothing"));
         }
     };
-    check_mat(OP, "saved", saved, t, n)?;
+    check_panels(OP, "saved", saved, t, n)?;
+    match (b.dy.plain(), saved.plain()) {
+        (Some(dy), Some(saved)) => through(cx, &b, dy, saved),
+        _ => through(cx, &b, b.dy, saved),
+    }
+    Ok(())
+}
+
+/// [`backward`] with `dy` and what was saved where they lie.
+fn through<P: Place>(cx: &Ctx, b: &Backward, dy: P, saved: P) {
+    let (t, d, n) = (b.x.rows, b.x.cols, b.w.cols);
     let mut dz = ActGrad {
         act: b.act,
-        dy: b.dy,
+        dy,
         saved,
         keep: b.dx.is_some(),
     };
@@ -200,5 +225,4 @@ pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
         measure: None,
     };
     outer(cx, t, &left, &dz, b.dw, b.db);
-    Ok(())
 }

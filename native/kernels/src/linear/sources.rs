@@ -1,10 +1,11 @@
 //! Left operands of the fused layers, computed row by row while they are packed.
 
 use super::{Act, dropout_row};
-use crate::gemm::{Source, rows_ahead};
+use crate::gemm::{Source, row_as_it_is, rows_ahead};
 use crate::mat::{Mat, MatMut};
 use crate::norm::Norm;
 use crate::norm::rows::row_stats;
+use crate::panels::Place;
 use crate::rng::Dropout;
 use crate::simd::{LANES, LINE, Simd};
 
@@ -83,16 +84,16 @@ impl Source for Normed {
 
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
-        unsafe { self.gated_row::<V>(None, i, k, n, stage) }
+        unsafe { self.gated_row::<V, MatMut>(None, i, k, n, stage) }
     }
 }
 
 impl Normed {
     /// The row, times that of `gate` if there is one.
     #[inline(always)]
-    unsafe fn gated_row<V: Simd>(
+    unsafe fn gated_row<V: Simd, P: Place>(
         &self,
-        gate: Option<Mat>,
+        gate: Option<P>,
         i: usize,
         k: usize,
         n: usize,
@@ -130,12 +131,12 @@ impl Normed {
 }
 
 /// `drop(u * norm(o))`.
-pub struct Gated {
-    pub u: Mat,
+pub struct Gated<P> {
+    pub u: P,
     pub o: Normed,
 }
 
-impl Source for Gated {
+impl<P: Place> Source for Gated<P> {
     #[inline(always)]
     unsafe fn start<V: Simd>(&self, first: usize, rows: usize) {
         unsafe { self.o.start::<V>(first, rows) };
@@ -143,7 +144,7 @@ impl Source for Gated {
 
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
-        unsafe { self.o.gated_row::<V>(Some(self.u), i, k, n, stage) }
+        unsafe { self.o.gated_row::<V, P>(Some(self.u), i, k, n, stage) }
     }
 }
 
@@ -173,36 +174,42 @@ impl Source for SwiGlu {
 
 /// `dz = dy * act'`, from `z` for SiLU and from `y` for ReLU. Written back over `dy` when `keep` says so, so that the
 /// weight gradient need not compute it again.
-pub struct ActGrad {
+#[derive(Clone, Copy)]
+pub struct ActGrad<P> {
     pub act: Act,
-    pub dy: MatMut,
-    pub saved: Mat,
+    pub dy: P,
+    pub saved: P,
     pub keep: bool,
 }
 
-impl Source for ActGrad {
+impl<P: Place> Source for ActGrad<P> {
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
         unsafe {
-            if self.act == Act::None {
-                return Source::row::<V>(&self.dy.as_ref(), i, k, n, stage);
+            let ActGrad { act, dy, saved, keep } = *self;
+            if act == Act::None {
+                return row_as_it_is::<V>(dy, i, k, n, stage);
             }
-            let dy = self.dy.at(i, k);
-            let saved = self.saved.at(i, k);
-            let to = if self.keep { dy } else { stage };
+            // What is kept is also the row asked for, unless it lies in several panels.
+            let in_place = keep && dy.together(k, n);
+            let to = if in_place { dy.at(i, k) } else { stage };
             let next = i + rows_ahead(n);
             for line in (0..n).step_by(LINE) {
-                V::prefetch(self.dy.at(next, k + line));
-                V::prefetch(self.saved.at(next, k + line));
+                V::prefetch(dy.at(next, k + line));
+                V::prefetch(saved.at(next, k + line));
                 let left = n - line;
-                let (g, s) = (V::load_two(dy.add(line), left), V::load_two(saved.add(line), left));
-                let dz = if self.act == Act::Silu {
+                let (dy, saved) = (dy.at(i, k + line), saved.at(i, k + line));
+                let (g, s) = (V::load_two(dy, left), V::load_two(saved, left));
+                let dz = if act == Act::Silu {
                     let slopes = V::silu_grads(s);
                     [g[0].mul(slopes[0]), g[1].mul(slopes[1])]
                 } else {
                     [g[0].where_positive(s[0]), g[1].where_positive(s[1])]
                 };
                 V::store_two(dz, to.add(line), left);
+                if keep && !in_place {
+                    V::store_two(dz, dy, left);
+                }
             }
             to
         }

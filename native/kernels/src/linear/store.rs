@@ -4,6 +4,7 @@ use super::dropout_row;
 use crate::gemm::Finish;
 use crate::mat::{Grad, Mat, MatMut};
 use crate::rng::Dropout;
+use crate::simd::tile::MR;
 use crate::simd::{LANES, Simd};
 
 /// `y = drop(acc + bias) + residual`.
@@ -23,8 +24,10 @@ impl Finish for Residual<'_> {
     #[inline(always)]
     unsafe fn ahead<V: Simd>(&self, i: usize, j: usize) {
         unsafe {
-            V::prefetch(self.residual.at(i, j));
-            V::prefetch(self.y.at(i, j));
+            for i in i..i + MR {
+                V::prefetch(self.residual.at(i, j));
+                V::prefetch(self.y.at(i, j));
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use crate::gemm::{Finish, Right, Shape, multiply, outer};
 use crate::mat::{Grad, Mat, MatMut};
 use crate::rng::Dropout;
 use crate::shape::{check_grad, check_mat, check_mut};
+use crate::simd::tile::MR;
 use crate::simd::{LANES, Simd};
 
 const OP: &str = "swiglu_linear_residual";
@@ -65,10 +66,12 @@ struct ThroughGate {
 impl Finish for ThroughGate {
     #[inline(always)]
     unsafe fn ahead<V: Simd>(&self, i: usize, j: usize) {
-        for j in [j, j + self.h.cols / 2] {
-            unsafe {
-                V::prefetch(self.h.at(i, j));
-                V::prefetch(self.dh.to.at(i, j));
+        for i in i..i + MR {
+            for j in [j, j + self.h.cols / 2] {
+                unsafe {
+                    V::prefetch(self.h.at(i, j));
+                    V::prefetch(self.dh.to.at(i, j));
+                }
             }
         }
     }

@@ -97,15 +97,15 @@ fn norm_linear_matches_its_oracle() {
                     w: w.mat(),
                     bias: Some(&bias),
                     act,
-                    y: ys.mat_mut(),
-                    z: Some(zs.mat_mut()),
+                    y: ys.mat_mut().into(),
+                    z: Some(zs.mat_mut().into()),
                     stats: stats.mat_mut(),
                 };
                 norm_linear::forward(cx, forward).unwrap();
                 let saved = match act {
                     Act::None => None,
-                    Act::Silu => Some(zs.mat()),
-                    Act::Relu => Some(ys.mat()),
+                    Act::Silu => Some(zs.mat().into()),
+                    Act::Relu => Some(ys.mat().into()),
                 };
                 let backward = norm_linear::Backward {
                     x: x.mat(),
@@ -115,7 +115,7 @@ fn norm_linear_matches_its_oracle() {
                     act,
                     saved,
                     stats: stats.mat(),
-                    dy: dys.mat_mut(),
+                    dy: dys.mat_mut().into(),
                     dx: None,
                     dw: alone.overwrite(),
                     db: None,
@@ -176,7 +176,7 @@ fn gated_norm_linear_residual_matches_its_oracle() {
                 let (mut dus, mut dos) = (Padded::unset(t, m), Padded::from(&before, t, m));
                 let (mut dws, mut dbs) = (Padded::unset(m, d), Padded::unset(1, d));
                 let forward = gated_norm_linear_residual::Forward {
-                    u: u.mat(),
+                    u: u.mat().into(),
                     o: o.mat(),
                     norm,
                     eps: EPS as f32,
@@ -189,14 +189,14 @@ fn gated_norm_linear_residual_matches_its_oracle() {
                 };
                 gated_norm_linear_residual::forward(cx, forward).unwrap();
                 let backward = gated_norm_linear_residual::Backward {
-                    u: u.mat(),
+                    u: u.mat().into(),
                     o: o.mat(),
                     norm,
                     dropout,
                     w: w.mat(),
                     stats: stats.mat(),
                     dy: dys.mat(),
-                    du: dus.overwrite(),
+                    du: dus.overwrite().into(),
                     d_o: dos.accumulate(),
                     dw: dws.overwrite(),
                     db: Some(dbs.overwrite()),
@@ -459,7 +459,7 @@ fn wrong_shapes_and_missing_inputs_are_faults_that_name_them() {
         w: w.mat(),
         bias: None,
         act: Act::Silu,
-        y: y.mat_mut(),
+        y: y.mat_mut().into(),
         z: None,
         stats: stats.mat_mut(),
     };
@@ -478,7 +478,7 @@ fn wrong_shapes_and_missing_inputs_are_faults_that_name_them() {
         act: Act::Silu,
         saved: None,
         stats: stats.mat(),
-        dy: y.mat_mut(),
+        dy: y.mat_mut().into(),
         dx: None,
         dw: dw.overwrite(),
         db: None,
@@ -507,8 +507,8 @@ fn a_second_call_asks_the_system_for_no_memory() {
             w: w.mat(),
             bias: None,
             act,
-            y: y.mat_mut(),
-            z: Some(z.mat_mut()),
+            y: y.mat_mut().into(),
+            z: Some(z.mat_mut().into()),
             stats: stats.mat_mut(),
         };
         norm_linear::forward(&cx, forward).unwrap();
@@ -518,9 +518,9 @@ fn a_second_call_asks_the_system_for_no_memory() {
             dropout,
             w: w.mat(),
             act,
-            saved: Some(z.mat()),
+            saved: Some(z.mat().into()),
             stats: stats.mat(),
-            dy: y.mat_mut(),
+            dy: y.mat_mut().into(),
             dx: Some(dx.overwrite()),
             dw: dw.overwrite(),
             db: Some(db.overwrite()),

@@ -9,7 +9,7 @@ use crate::attention::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use crate::attention::table_grads::{Partial, TableGrads};
 use crate::attention::tile::{Product, Scores, Slope};
 use crate::ctx::Ctx;
-use crate::mat::{Mat, MatMut};
+use crate::panels::Panels;
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, Simd, dispatch};
 use std::ops::Range;
@@ -22,7 +22,7 @@ const TERMS: [(usize, Term); 2] = [(0, Term::Position), (1, Term::Time)];
 /// What both directions read.
 #[derive(Clone, Copy)]
 pub struct Channels<'a> {
-    pub v: Mat,
+    pub v: Panels,
     pub heads: Heads,
     pub offsets: &'a [i32],
     pub tables: &'a Tables<'a>,
@@ -86,7 +86,7 @@ impl Channels<'_> {
 
     /// The values of a head in a window.
     #[inline(always)]
-    fn values(&self, window: &Window, head: usize) -> Part<Mat> {
+    fn values(&self, window: &Window, head: usize) -> Part {
         let (row, width) = (window.token + window.key, self.heads.v);
         Part {
             of: self.v,
@@ -99,7 +99,7 @@ impl Channels<'_> {
 
     /// A head's queries in one channel of `o` or `d_o`.
     #[inline(always)]
-    fn results<M>(&self, of: M, window: &Window, head: usize, channel: usize) -> Part<M> {
+    fn results(&self, of: Panels, window: &Window, head: usize, channel: usize) -> Part {
         let (row, width) = (window.token + window.query, self.heads.v);
         Part {
             of,
@@ -111,7 +111,7 @@ impl Channels<'_> {
     }
 
     /// Writes the position and time channels of `o`, overwriting.
-    pub fn forward(&self, cx: &Ctx, o: MatMut) {
+    pub fn forward(&self, cx: &Ctx, o: Panels) {
         let plan = Plan::new(cx, Pass::Forward, self.offsets, &self.heads);
         let mut scratch = cx.per_worker::<f32>(self.lay_out(std::ptr::null_mut()).1);
         let slots = scratch.slots();
@@ -135,7 +135,7 @@ impl Channels<'_> {
     }
 
     /// Adds what the two channels contribute to dv (always adding) and to the tables' gradients.
-    pub fn backward(&self, cx: &Ctx, d_o: Mat, dv: MatMut, tables: Option<&mut TableGrads>) {
+    pub fn backward(&self, cx: &Ctx, d_o: Panels, dv: Panels, tables: Option<&mut TableGrads>) {
         let plan = Plan::new(cx, Pass::Backward, self.offsets, &self.heads);
         let mut scratch = cx.per_worker::<f32>(self.lay_out(std::ptr::null_mut()).1);
         let slots = scratch.slots();
@@ -171,7 +171,7 @@ impl Channels<'_> {
 
 struct ForwardTask<'a> {
     x: &'a Channels<'a>,
-    o: MatMut,
+    o: Panels,
     task: Task,
     scratch: Scratch,
 }
@@ -249,8 +249,8 @@ impl ForwardTask<'_> {
 
 struct BackwardTask<'a> {
     x: &'a Channels<'a>,
-    d_o: Mat,
-    dv: MatMut,
+    d_o: Panels,
+    dv: Panels,
     task: Task,
     scratch: Scratch,
     partial: Option<Partial>,
@@ -294,8 +294,7 @@ impl BackwardTask<'_> {
                     self.values::<V>(&window, from..window.queries.min(from + STRIP));
                 }
                 let v = x.values(&window, head);
-                v.like(self.dv)
-                    .receive::<V>(s.dv, x.heads.v.next_multiple_of(NR), 1.0, true);
+                Part { of: self.dv, ..v }.receive::<V>(s.dv, x.heads.v.next_multiple_of(NR), 1.0, true);
                 if self.partial.is_some() {
                     v.transposed::<V>(window.keys.next_multiple_of(NR), s.v);
                     self.total::<V>(&window, head == group.start);

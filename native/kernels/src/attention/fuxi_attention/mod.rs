@@ -23,7 +23,7 @@ pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
         q: x.q,
         k: x.k,
         v: x.v,
-        o: o.columns(2 * heads.v, o.cols - 2 * heads.v),
+        o: o.columns(2 * heads.v, o.cols - 2 * heads.v).into(),
         o_step: CHANNELS * heads.v,
         heads,
         offsets: x.offsets,
@@ -40,7 +40,7 @@ pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
                 offsets: x.offsets,
                 tables,
             }
-            .forward(cx, *o);
+            .forward(cx, (*o).into());
         }
         None => zero_channels(*o, &heads),
     }
@@ -61,16 +61,16 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     let x = &args.x;
     check::inputs(OP, x)?;
     check::view(OP, "d_o", args.d_o, x.v.rows, CHANNELS * x.v.cols)?;
-    check::grad(OP, "dq", &args.dq, x.q)?;
-    check::grad(OP, "dk", &args.dk, x.k)?;
-    check::grad(OP, "dv", &args.dv, x.v)?;
+    check::grad(OP, "dq", &args.dq, x.q, x.heads)?;
+    check::grad(OP, "dk", &args.dk, x.k, x.heads)?;
+    check::grad(OP, "dv", &args.dv, x.v, x.heads)?;
     check::bias_grads(OP, x.bias.as_ref(), &args.dpos_w, &args.dts_w)?;
     let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows);
     let semantic = backward::Backward {
         q: x.q,
         k: x.k,
         v: x.v,
-        d_o: args.d_o.columns(2 * heads.v, args.d_o.cols - 2 * heads.v),
+        d_o: args.d_o.columns(2 * heads.v, args.d_o.cols - 2 * heads.v).into(),
         d_o_step: CHANNELS * heads.v,
         scale: 1.0 / x.n as f32,
         dq: args.dq,
@@ -92,7 +92,7 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     };
     let wanted = args.dpos_w.is_some() || args.dts_w.is_some();
     let mut grads = wanted.then(|| TableGrads::new(cx, x.n));
-    channels.backward(cx, args.d_o, args.dv.to, grads.as_mut());
+    channels.backward(cx, args.d_o.into(), args.dv.to, grads.as_mut());
     grads.iter().for_each(|grads| grads.write(args.dpos_w, args.dts_w));
     Ok(())
 }

@@ -18,7 +18,7 @@ pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
         q: x.q,
         k: x.k,
         v: x.v,
-        o: *o,
+        o: (*o).into(),
         o_step: x.v.cols / x.heads,
         heads: Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows),
         offsets: x.offsets,
@@ -33,16 +33,16 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     let x = &args.x;
     check::inputs(OP, x)?;
     check::view(OP, "d_o", args.d_o, x.v.rows, x.v.cols)?;
-    check::grad(OP, "dq", &args.dq, x.q)?;
-    check::grad(OP, "dk", &args.dk, x.k)?;
-    check::grad(OP, "dv", &args.dv, x.v)?;
+    check::grad(OP, "dq", &args.dq, x.q, x.heads)?;
+    check::grad(OP, "dk", &args.dk, x.k, x.heads)?;
+    check::grad(OP, "dv", &args.dv, x.v, x.heads)?;
     check::bias_grads(OP, x.bias.as_ref(), &args.dpos_w, &args.dts_w)?;
     let tables = x.bias.map(|bias| Tables::new(cx, bias, x.n));
     let pass = backward::Backward {
         q: x.q,
         k: x.k,
         v: x.v,
-        d_o: args.d_o,
+        d_o: args.d_o.into(),
         d_o_step: x.v.cols / x.heads,
         scale: 1.0 / x.n as f32,
         dq: args.dq,

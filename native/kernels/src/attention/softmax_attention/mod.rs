@@ -10,7 +10,7 @@ use super::{backward, check, forward};
 use crate::fault::check_offsets;
 use crate::mat::Disjoint;
 use crate::rng::Dropout;
-use crate::{Ctx, Grad, Mat, MatMut, Outcome};
+use crate::{Ctx, Grad, Mat, MatMut, Outcome, Panels};
 use softmax::{Known, Running, Softmax};
 
 pub const OP: &str = "softmax_attention";
@@ -18,9 +18,9 @@ pub const OP: &str = "softmax_attention";
 /// What softmax attention reads.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
-    pub q: Mat, // [T, h*a]
-    pub k: Mat, // [T, h*a]
-    pub v: Mat, // [T, h*v]
+    pub q: Panels, // [T, h*a]
+    pub k: Panels, // [T, h*a]
+    pub v: Panels, // [T, h*v]
     pub heads: usize,
     pub offsets: &'a [i32], // [B+1]
     pub scale: f32,
@@ -38,9 +38,9 @@ pub struct Backward<'a> {
     pub o: Mat,
     pub lse: Mat,
     pub d_o: Mat, // [T, h*v]
-    pub dq: Grad,
-    pub dk: Grad,
-    pub dv: Grad,
+    pub dq: Grad<Panels>,
+    pub dk: Grad<Panels>,
+    pub dv: Grad<Panels>,
 }
 
 /// Counter of a weight's dropout draw, see the module header.
@@ -71,7 +71,7 @@ pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
         q: x.q,
         k: x.k,
         v: x.v,
-        o: *o,
+        o: (*o).into(),
         o_step: heads.v,
         heads,
         offsets: x.offsets,
@@ -91,9 +91,9 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     check::view(OP, "o", args.o, x.v.rows, x.v.cols)?;
     check::view(OP, "lse", args.lse, x.v.rows, x.heads)?;
     check::view(OP, "d_o", args.d_o, x.v.rows, x.v.cols)?;
-    check::grad(OP, "dq", &args.dq, x.q)?;
-    check::grad(OP, "dk", &args.dk, x.k)?;
-    check::grad(OP, "dv", &args.dv, x.v)?;
+    check::grad(OP, "dq", &args.dq, x.q, x.heads)?;
+    check::grad(OP, "dk", &args.dk, x.k, x.heads)?;
+    check::grad(OP, "dv", &args.dv, x.v, x.heads)?;
     let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows);
     let mut delta = cx.scratch::<f32>(x.q.rows * x.heads);
     weight_means(cx, args, &mut delta);
@@ -101,7 +101,7 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
         q: x.q,
         k: x.k,
         v: x.v,
-        d_o: args.d_o,
+        d_o: args.d_o.into(),
         d_o_step: heads.v,
         scale: 1.0,
         dq: args.dq,

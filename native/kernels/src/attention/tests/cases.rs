@@ -129,7 +129,7 @@ impl Data {
         [self.view(v, a), self.view(v + a, a), self.view(0, v)]
     }
     pub fn inputs(&self) -> Inputs<'_> {
-        let [q, k, v] = self.views();
+        let [q, k, v] = self.views().map(Panels::from);
         let time = self.case.clock.map(|_| TimeBias {
             ts_w: &self.ts_w,
             times: &self.times,
@@ -150,7 +150,7 @@ impl Data {
         }
     }
     pub fn softmax_inputs(&self, dropout: Dropout) -> softmax_attention::Inputs<'_> {
-        let [q, k, v] = self.views();
+        let [q, k, v] = self.views().map(Panels::from);
         softmax_attention::Inputs {
             q,
             k,

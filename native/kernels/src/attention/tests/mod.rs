@@ -266,6 +266,7 @@ fn bad_input_is_refused_by_name() {
         assert!(fault.got.contains(got), "{fault}");
     };
     let x = data.inputs();
+    let narrow = |view: Panels| view.plain().unwrap().columns(0, 8).into();
     let bias = x.bias.unwrap();
     let time = bias.time.unwrap();
     let with_time = |time: TimeBias<'static>| Inputs {
@@ -304,24 +305,8 @@ fn bad_input_is_refused_by_name() {
     refuse(Inputs { n: 0, ..x }, FaultKind::Argument, "n", "0");
     refuse(Inputs { heads: 0, ..x }, FaultKind::Argument, "heads", "0");
     refuse(Inputs { heads: 3, ..x }, FaultKind::Shape, "q", "16");
-    refuse(
-        Inputs {
-            k: x.k.columns(0, 8),
-            ..x
-        },
-        FaultKind::Shape,
-        "k",
-        "12 x 8",
-    );
-    refuse(
-        Inputs {
-            v: x.v.columns(0, 8),
-            ..x
-        },
-        FaultKind::Shape,
-        "o",
-        "12 x 16",
-    );
+    refuse(Inputs { k: narrow(x.k), ..x }, FaultKind::Shape, "k", "12 x 8");
+    refuse(Inputs { v: narrow(x.v), ..x }, FaultKind::Shape, "o", "12 x 16");
     refuse(
         Inputs {
             bias: Some(Bias {

@@ -49,8 +49,8 @@ impl Op {
                 to: MatMut::new(to, rows, cols),
                 accumulate,
             };
-            let (dq, dk) = (grad(dq, tokens, wide_a), grad(dk, tokens, wide_a));
-            let dv = grad(dv, tokens, wide_v);
+            let (dq, dk) = (grad(dq, tokens, wide_a).into(), grad(dk, tokens, wide_a).into());
+            let dv = grad(dv, tokens, wide_v).into();
             let (pos_len, ts_len) = (data.pos_w.len(), data.ts_w.len());
             let dpos_w = data.case.position.then(|| grad(dpos, 1, pos_len));
             let dts_w = (data.case.position && data.case.clock.is_some()).then(|| grad(dts, 1, ts_len));

@@ -1,0 +1,132 @@
+//! A matrix that may come in panels: all rows of its first columns, then all rows of the next ones. A head of attention is
+//! then one dense block of `[U|V|Q|K]`, which memory delivers twice as fast as rows that lie kilobytes apart. A plain
+//! matrix, or a column range of one, is a single panel.
+//!
+//! Fused layers are compiled for both kinds ([`Place`]): finding a panel takes a few instructions, which narrow models
+//! would pay for nothing.
+
+use crate::mat::{Grad, Mat, MatMut};
+use crate::simd::LINE;
+
+/// View of `rows` x `cols` floats, to read or to write; who dereferences it upholds what [`Mat`] and [`MatMut`] say.
+#[derive(Clone, Copy, Debug)]
+pub struct Panels {
+    pub ptr: *mut f32,
+    pub rows: usize,
+    pub cols: usize,
+    /// Floats from one row of a panel to the next.
+    pub stride: usize,
+    /// Column `j` is in panel `j >> shift`.
+    shift: u32,
+    /// Floats between the end of a panel's first row and the next panel.
+    skip: usize,
+}
+
+// SAFETY: an address and a shape, as [`Mat`].
+unsafe impl Send for Panels {}
+unsafe impl Sync for Panels {}
+
+/// The shift of a matrix that is one panel.
+const WHOLE: u32 = usize::BITS - 1;
+
+impl Panels {
+    /// Whether panels may have this width: whole cache lines, a power of two of them.
+    pub fn fits(width: usize) -> bool {
+        width >= LINE && width.is_power_of_two()
+    }
+
+    /// Panels of `width` columns from `ptr` on, one behind the other.
+    pub fn new(ptr: *mut f32, rows: usize, cols: usize, width: usize) -> Panels {
+        assert!(Panels::fits(width) && cols.is_multiple_of(width));
+        Panels {
+            ptr,
+            rows,
+            cols,
+            stride: width,
+            shift: width.ilog2(),
+            skip: rows.saturating_sub(1) * width,
+        }
+    }
+
+    /// The matrix, if it is in one piece.
+    pub fn plain(self) -> Option<MatMut> {
+        (self.shift == WHOLE).then_some(MatMut {
+            ptr: self.ptr,
+            rows: self.rows,
+            cols: self.cols,
+            stride: self.stride,
+        })
+    }
+}
+
+/// Where the elements of a matrix lie.
+pub trait Place: Copy + Sync {
+    /// Address of element `(i, j)`. The rest of its cache line's worth of columns, from a multiple of 16 on, follows it.
+    fn at(self, i: usize, j: usize) -> *mut f32;
+    /// Floats from there to the next row.
+    fn stride(self) -> usize;
+    /// Whether columns `[j, j + n)` of a row lie together.
+    fn together(self, j: usize, n: usize) -> bool;
+}
+
+impl Place for Panels {
+    #[inline(always)]
+    fn at(self, i: usize, j: usize) -> *mut f32 {
+        self.ptr
+            .wrapping_add(i * self.stride + j + (j >> self.shift) * self.skip)
+    }
+    #[inline(always)]
+    fn stride(self) -> usize {
+        self.stride
+    }
+    #[inline(always)]
+    fn together(self, j: usize, n: usize) -> bool {
+        n == 0 || j >> self.shift == (j + n - 1) >> self.shift
+    }
+}
+
+impl Place for MatMut {
+    #[inline(always)]
+    fn at(self, i: usize, j: usize) -> *mut f32 {
+        MatMut::at(self, i, j)
+    }
+    #[inline(always)]
+    fn stride(self) -> usize {
+        self.stride
+    }
+    #[inline(always)]
+    fn together(self, _j: usize, _n: usize) -> bool {
+        true
+    }
+}
+
+impl From<Mat> for Panels {
+    fn from(mat: Mat) -> Panels {
+        Panels {
+            ptr: mat.ptr.cast_mut(),
+            rows: mat.rows,
+            cols: mat.cols,
+            stride: mat.stride,
+            shift: WHOLE,
+            skip: 0,
+        }
+    }
+}
+
+impl From<MatMut> for Panels {
+    fn from(mat: MatMut) -> Panels {
+        mat.as_ref().into()
+    }
+}
+
+impl From<Grad> for Grad<Panels> {
+    fn from(Grad { to, accumulate }: Grad) -> Grad<Panels> {
+        Grad {
+            to: to.into(),
+            accumulate,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
