@@ -27,7 +27,7 @@ export interface Addon {
   /** `values` is where `submit` finds its arguments; it must not be detached. */
   open(threads: number, portable: boolean, values: Float64Array): number | Refusal;
   close(device: number): void;
-  alloc(device: number, dtype: number, rows: number, cols: number, panel: number): number | Refusal;
+  alloc(device: number, dtype: number, rows: number, cols: number, panels: boolean): number | Refusal;
   view(device: number, handle: number, from: number, cols: number): number | Refusal;
   free(device: number, handle: number): Refusal | null;
   upload(device: number, stream: number, handle: number, data: ArrayBufferView, finite: boolean): Refusal | null;

@@ -55,8 +55,8 @@ export class Device implements TensorHome {
   /** A new tensor; its contents are unspecified. Few ops take one in panels, the others refuse it. */
   tensor(shape: Shape, dtype?: 'f32', layout?: Layout): Tensor<'f32'>;
   tensor<D extends Dtype>(shape: Shape, dtype: D, layout?: Layout): Tensor<D>;
-  tensor(shape: Shape, dtype: Dtype = 'f32', layout: Layout = {}): Tensor {
-    const handle = this.#addon.alloc(this.#id, DTYPES.indexOf(dtype), shape[0], shape[1], layout.panel ?? 0);
+  tensor(shape: Shape, dtype: Dtype = 'f32', layout: Layout = 'rows'): Tensor {
+    const handle = this.#addon.alloc(this.#id, DTYPES.indexOf(dtype), shape[0], shape[1], layout === 'panels');
     return new Tensor(this, accept(handle), dtype, shape, { layout });
   }
 

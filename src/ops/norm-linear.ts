@@ -23,7 +23,7 @@ export interface NormLinearOptions {
   dropout?: number;
   /** [1, N] */
   bias?: Parameter;
-  /** Of y. Attention reads heads that are whole panels faster. */
+  /** Of y. Attention reads panels where they lie, if its heads are whole ones. */
   layout?: Layout;
 }
 

@@ -4,11 +4,8 @@ import type { Dtype } from './dtype.js';
 
 export type Shape = readonly [rows: number, cols: number];
 
-/** Where a tensor's elements lie. */
-export interface Layout {
-  /** Columns of a panel: all rows of the first so many columns come before those of the next. Absent: row after row. */
-  panel?: number | undefined;
-}
+/** Row after row; or all rows of the first sixteen columns, then those of the next sixteen. */
+export type Layout = 'rows' | 'panels';
 
 /** What a tensor needs of the device that holds it. */
 export interface TensorHome {
@@ -44,7 +41,7 @@ export class Tensor<D extends Dtype = Dtype> {
     [this.rows, this.cols] = shape;
     this.root = of.root ?? this;
     this.from = of.from ?? 0;
-    this.layout = of.layout ?? {};
+    this.layout = of.layout ?? 'rows';
   }
 
   get shape(): Shape {

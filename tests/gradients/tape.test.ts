@@ -273,8 +273,7 @@ describe('the tape', () => {
       return all;
     };
     for (const gate of [true, false]) {
-      const rows = await run({}, gate);
-      for (const panel of [16, 32]) expect(await run({ panel }, gate)).toEqual(rows);
+      expect(await run('panels', gate)).toEqual(await run('rows', gate));
     }
   });
 

@@ -54,7 +54,7 @@ describe('data', () => {
 
   it('in panels comes back row after row, whole and by columns', async () => {
     const data = Float32Array.from({ length: 3 * 64 }, (_, i) => i);
-    using whole = device.tensor([3, 64], 'f32', { panel: 16 });
+    using whole = device.tensor([3, 64], 'f32', 'panels');
     device.upload(whole, data);
     expect(await device.read(whole)).toEqual(data);
     const columns = (from: number, to: number) => data.filter((_, i) => i % 64 >= from && i % 64 < to);
@@ -99,11 +99,11 @@ describe('data', () => {
     fails(() => device.tensor([-1, 2]), { kind: 'shape', input: 'rows', got: '-1' });
     fails(() => device.tensor([2 ** 30, 2 ** 30]), { kind: 'shape', op: 'alloc' });
     fails(() => four.columns(1, 2), { kind: 'shape', op: 'view', got: '2 from 1' });
-    fails(() => device.tensor([2, 48], 'f32', { panel: 24 }), { kind: 'shape', op: 'alloc', input: 'panel' });
-    fails(() => device.tensor([2, 48], 'f32', { panel: 32 }), { kind: 'shape', got: '32 for 48 columns of f32' });
-    fails(() => device.tensor([2, 48], 'i32', { panel: 16 }), { kind: 'shape', got: '16 for 48 columns of i32' });
-    using panels = device.tensor([2, 64], 'f32', { panel: 32 });
-    fails(() => panels.columns(16, 32), { kind: 'shape', expected: 'whole panels of 32', got: '32 from 16' });
+    fails(() => device.tensor([2, 40], 'f32', 'panels'), { kind: 'shape', op: 'alloc', got: '40 columns of f32' });
+    fails(() => device.tensor([2, 48], 'i32', 'panels'), { kind: 'shape', input: 'panels', got: '48 columns of i32' });
+    using panels = device.tensor([2, 64], 'f32', 'panels');
+    fails(() => panels.columns(8, 32), { kind: 'shape', expected: 'whole panels of 16', got: '32 from 8' });
+    fails(() => panels.columns(16, 8), { kind: 'shape', expected: 'whole panels of 16', got: '8 from 16' });
   });
 });
 

@@ -138,18 +138,17 @@ impl<'a> Args<'a> {
         view.ok_or_else(|| refusal("handle", self.op, input, "a live tensor of this device", "no tensor"))
     }
 
-    /// A view in one piece.
+    /// A view in rows.
     pub fn view(&mut self, input: &str) -> Outcome<View> {
         let view = self.view_opt(input)?;
         self.there(input, view)
     }
 
-    /// A view in one piece, or none for handle 0.
+    /// A view in rows, or none for handle 0.
     pub fn view_opt(&mut self, input: &str) -> Outcome<Option<View>> {
         match self.any_view_opt(input)? {
-            Some(View { panel, .. }) if panel > 0 => {
-                let got = format!("panels of {panel} columns");
-                Err(refusal("shape", self.op, input, "a tensor in one piece", got))
+            Some(View { in_panels: true, .. }) => {
+                Err(refusal("shape", self.op, input, "a tensor in rows", "one in panels"))
             }
             view => Ok(view),
         }
@@ -179,7 +178,7 @@ impl<'a> Args<'a> {
             .transpose()
     }
 
-    /// Floats in one piece or in panels.
+    /// Floats in rows or in panels.
     pub fn panels(&mut self, input: &str) -> Outcome<Panels> {
         let view = self.panels_opt(input)?;
         self.there(input, view)
@@ -210,7 +209,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// The same in one piece or in panels.
+    /// The same in rows or in panels.
     pub fn panels_grad(&mut self, input: &str) -> Outcome<Grad<Panels>> {
         let to = self.panels(input)?;
         Ok(Grad {
@@ -350,9 +349,9 @@ pub fn mat<T>(view: View) -> Mat<T> {
 }
 
 fn panels(view: View) -> Panels {
-    match view.panel {
-        0 => mat::<f32>(view).into(),
-        width => Panels::new(view.ptr.cast(), view.rows, view.cols, width),
+    match view.in_panels {
+        true => Panels::new(view.ptr.cast(), view.rows, view.cols),
+        false => mat::<f32>(view).into(),
     }
 }
 

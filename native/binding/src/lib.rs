@@ -81,10 +81,12 @@ pub fn close(device: u32) {
     drop(runtime);
 }
 
-/// Handle of a new `rows` x `cols` tensor, in panels of so many columns unless that is 0. Contents are unspecified.
+/// Handle of a new `rows` x `cols` tensor, in rows or in panels. Contents are unspecified.
 #[napi]
-pub fn alloc(device: u32, dtype: u32, rows: f64, cols: f64, panel: u32) -> Either<f64, Refusal> {
-    either(with(device, "alloc", |runtime| runtime.alloc(dtype, rows, cols, panel)))
+pub fn alloc(device: u32, dtype: u32, rows: f64, cols: f64, panels: bool) -> Either<f64, Refusal> {
+    either(with(device, "alloc", |runtime| {
+        runtime.alloc(dtype, rows, cols, panels)
+    }))
 }
 
 /// Handle of columns `[from, from + cols)` of a tensor.

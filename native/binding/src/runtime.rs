@@ -45,7 +45,7 @@ impl Runtime {
         }
     }
 
-    pub fn alloc(&mut self, dtype: u32, rows: f64, cols: f64, panel: u32) -> Outcome<f64> {
+    pub fn alloc(&mut self, dtype: u32, rows: f64, cols: f64, panels: bool) -> Outcome<f64> {
         let dtype = Dtype::ALL.get(dtype as usize).copied();
         let dtype = dtype.ok_or_else(|| refusal("dtype", "alloc", "dtype", "a dtype's number", "another number"))?;
         let size = |input, value: f64| match value >= 0.0 && value.fract() == 0.0 && value < (1u64 << 40) as f64 {
@@ -54,7 +54,7 @@ impl Runtime {
         };
         let (rows, cols) = (size("rows", rows)?, size("cols", cols)?);
         let done = self.done();
-        self.tensors.alloc(dtype, [rows, cols], panel as usize, done)
+        self.tensors.alloc(dtype, [rows, cols], panels, done)
     }
 
     pub fn view(&mut self, handle: f64, from: u32, cols: u32) -> Outcome<f64> {

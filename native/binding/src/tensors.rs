@@ -42,8 +42,7 @@ impl Dtype {
     }
 }
 
-/// A tensor or a column range of one: `rows` x `cols`, `stride` elements from row to row; or in panels of so many columns,
-/// all rows of one before those of the next.
+/// A tensor or a column range of one: `rows` x `cols`, `stride` elements from row to row; or in [`Panels`].
 #[derive(Clone, Copy)]
 pub struct View {
     pub ptr: *mut u8,
@@ -51,8 +50,7 @@ pub struct View {
     pub rows: usize,
     pub cols: usize,
     pub stride: usize,
-    /// Columns of a panel, 0 for a matrix in one piece.
-    pub panel: usize,
+    pub in_panels: bool,
     pub storage: u32,
 }
 
@@ -62,27 +60,27 @@ unsafe impl Send for View {}
 impl View {
     /// Whether row follows row.
     pub fn is_contiguous(&self) -> bool {
-        self.panel == 0 && (self.stride == self.cols || self.rows <= 1)
+        !self.in_panels && (self.stride == self.cols || self.rows <= 1)
     }
-    /// Element `(i, j)` and those that follow it in the row.
+    /// Element `(i, j)` and those that follow it in the row, or in the panel.
     pub fn at(&self, i: usize, j: usize) -> *mut u8 {
-        let (panel, within) = match self.panel {
-            0 => (0, j),
-            width => (j / width, j % width),
+        let (panels, within) = match self.in_panels {
+            true => (j / Panels::WIDTH, j % Panels::WIDTH),
+            false => (0, j),
         };
-        let elements = panel * self.rows * self.panel + i * self.stride + within;
+        let elements = panels * Panels::step(self.rows) + i * self.stride + within;
         self.ptr.wrapping_add(elements * self.dtype.bytes())
     }
-    /// The same memory, its elements in whatever order they lie.
+    /// The same memory, its elements in whatever order they lie, and what is between them.
     pub fn unordered(self) -> View {
-        match self.panel {
-            0 => self,
-            width => View {
-                rows: self.rows * self.cols / width,
-                cols: width,
-                panel: 0,
+        match self.in_panels {
+            true => View {
+                rows: Panels::step(self.rows) * (self.cols / Panels::WIDTH) / Panels::WIDTH,
+                cols: Panels::WIDTH,
+                in_panels: false,
                 ..self
             },
+            false => self,
         }
     }
     pub fn bytes(&self) -> usize {
@@ -145,13 +143,15 @@ impl Tensors {
     }
 
     /// A new tensor; its contents are unspecified. `done` is what each stream has finished.
-    pub fn alloc(&mut self, dtype: Dtype, [rows, cols]: [usize; 2], panel: usize, done: Marks) -> Outcome<f64> {
-        if panel > 0 && !(dtype == Dtype::F32 && Panels::fits(panel) && cols.is_multiple_of(panel)) {
-            let expected = "0, or a power of two from 16 on that divides the columns of an f32 tensor";
-            let got = format!("{panel} for {cols} columns of {}", dtype.name());
-            return Err(refusal("shape", "alloc", "panel", expected, got));
+    pub fn alloc(&mut self, dtype: Dtype, [rows, cols]: [usize; 2], in_panels: bool, done: Marks) -> Outcome<f64> {
+        if in_panels && !(dtype == Dtype::F32 && cols.is_multiple_of(Panels::WIDTH)) {
+            let expected = format!("an f32 tensor whose columns are a multiple of {}", Panels::WIDTH);
+            let got = format!("{cols} columns of {}", dtype.name());
+            return Err(refusal("shape", "alloc", "panels", expected, got));
         }
-        let bytes = rows
+        // One panel is a plain matrix.
+        let in_panels = in_panels && cols > Panels::WIDTH;
+        let bytes = (rows + if in_panels { Panels::SPARE } else { 0 })
             .checked_mul(cols)
             .and_then(|n| n.checked_mul(dtype.bytes()))
             .filter(|bytes| *bytes < 1 << 46);
@@ -165,18 +165,11 @@ impl Tensors {
             dtype,
             rows,
             cols,
-            stride: cols,
-            panel: 0,
+            stride: if in_panels { Panels::WIDTH } else { cols },
+            in_panels,
             storage,
         };
-        self.enter(match panel < cols {
-            true if panel > 0 => View {
-                stride: panel,
-                panel,
-                ..view
-            },
-            _ => view,
-        })
+        self.enter(view)
     }
 
     /// Columns `[from, from + cols)` as a tensor of its own that shares the memory.
@@ -192,18 +185,21 @@ impl Tensors {
                 format!("{cols} from {from}"),
             ));
         }
-        if whole.panel > 0 && !(from.is_multiple_of(whole.panel) && cols.is_multiple_of(whole.panel)) {
-            let (expected, got) = (
-                format!("whole panels of {}", whole.panel),
+        let divides = |n: usize| n.is_multiple_of(Panels::WIDTH);
+        if whole.in_panels && !(divides(from) && divides(cols)) {
+            let expected = format!("whole panels of {}", Panels::WIDTH);
+            return Err(refusal(
+                "shape",
+                "view",
+                "columns",
+                expected,
                 format!("{cols} from {from}"),
-            );
-            return Err(refusal("shape", "view", "columns", expected, got));
+            ));
         }
         self.enter(View {
             ptr: whole.at(0, from),
             cols,
-            // One panel is a plain matrix.
-            panel: if cols == whole.panel { 0 } else { whole.panel },
+            in_panels: whole.in_panels && cols > Panels::WIDTH,
             ..whole
         })
     }

@@ -8,6 +8,7 @@ use crate::tensors::{Dtype, View};
 use napi::bindgen_prelude::{ArrayBuffer, ToNapiValue, TypedArray, TypedArrayType};
 use napi::{Env, JsDeferred, sys};
 use std::sync::Arc;
+use turbogr_kernels::Panels;
 use turbogr_kernels::arena::{Arena, Block};
 
 /// What a promise of this addon resolves to: nothing, a refusal or the bytes of a tensor.
@@ -90,7 +91,11 @@ enum Direction {
 }
 
 fn copy_rows(view: View, packed: *mut u8, direction: Direction) {
-    let width = if view.panel > 0 { view.panel } else { view.cols.max(1) };
+    let width = if view.in_panels {
+        Panels::WIDTH
+    } else {
+        view.cols.max(1)
+    };
     let (rows, run) = match view.is_contiguous() {
         true => (1, view.bytes()),
         false => (view.rows, width * view.dtype.bytes()),

@@ -1,12 +1,13 @@
-//! A matrix that may come in panels: all rows of its first columns, then all rows of the next ones. A head of attention is
-//! then one dense block of `[U|V|Q|K]`, which memory delivers twice as fast as rows that lie kilobytes apart. A plain
-//! matrix, or a column range of one, is a single panel.
+//! A matrix that may come in panels: all rows of its first sixteen columns, then all rows of the next ones. That is the form
+//! in which attention multiplies queries and values, so those of a projection laid down like this are read where they are;
+//! rows of a wide matrix lie kilobytes apart, and would have to be gathered first. A plain matrix, or a column range of
+//! one, is a single panel.
 //!
 //! Fused layers are compiled for both kinds ([`Place`]): finding a panel takes a few instructions, which narrow models
 //! would pay for nothing.
 
 use crate::mat::{Grad, Mat, MatMut};
-use crate::simd::LINE;
+use crate::simd::tile::{MR, NR};
 
 /// View of `rows` x `cols` floats, to read or to write; who dereferences it upholds what [`Mat`] and [`MatMut`] say.
 #[derive(Clone, Copy, Debug)]
@@ -30,21 +31,26 @@ unsafe impl Sync for Panels {}
 const WHOLE: u32 = usize::BITS - 1;
 
 impl Panels {
-    /// Whether panels may have this width: whole cache lines, a power of two of them.
-    pub fn fits(width: usize) -> bool {
-        width >= LINE && width.is_power_of_two()
+    /// Columns of a panel.
+    pub const WIDTH: usize = NR;
+    /// Rows after the last one of a panel, of no meaning: tiles that begin before the end may read on.
+    pub const SPARE: usize = MR - 1;
+
+    /// Floats from one panel to the next.
+    pub fn step(rows: usize) -> usize {
+        (rows + Panels::SPARE) * Panels::WIDTH
     }
 
-    /// Panels of `width` columns from `ptr` on, one behind the other.
-    pub fn new(ptr: *mut f32, rows: usize, cols: usize, width: usize) -> Panels {
-        assert!(Panels::fits(width) && cols.is_multiple_of(width));
+    /// Panels from `ptr` on, one behind the other; `cols` is a multiple of their width.
+    pub fn new(ptr: *mut f32, rows: usize, cols: usize) -> Panels {
+        assert!(cols.is_multiple_of(Panels::WIDTH));
         Panels {
             ptr,
             rows,
             cols,
-            stride: width,
-            shift: width.ilog2(),
-            skip: rows.saturating_sub(1) * width,
+            stride: Panels::WIDTH,
+            shift: Panels::WIDTH.ilog2(),
+            skip: Panels::step(rows) - Panels::WIDTH,
         }
     }
 
@@ -67,6 +73,8 @@ pub trait Place: Copy + Sync {
     fn stride(self) -> usize;
     /// Whether columns `[j, j + n)` of a row lie together.
     fn together(self, j: usize, n: usize) -> bool;
+    /// Whether sixteen columns of a row are followed by those of the next.
+    fn in_panels(self) -> bool;
 }
 
 impl Place for Panels {
@@ -83,6 +91,10 @@ impl Place for Panels {
     fn together(self, j: usize, n: usize) -> bool {
         n == 0 || j >> self.shift == (j + n - 1) >> self.shift
     }
+    #[inline(always)]
+    fn in_panels(self) -> bool {
+        self.shift != WHOLE
+    }
 }
 
 impl Place for MatMut {
@@ -97,6 +109,10 @@ impl Place for MatMut {
     #[inline(always)]
     fn together(self, _j: usize, _n: usize) -> bool {
         true
+    }
+    #[inline(always)]
+    fn in_panels(self) -> bool {
+        false
     }
 }
 

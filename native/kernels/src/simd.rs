@@ -71,18 +71,19 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn changes(p: *const u8) -> u64;
     /// Asks for the line of `p` before it is needed; never faults.
     unsafe fn prefetch(p: *const f32);
-    /// The loops of [`tile::steps`] and [`tile::panel_steps`]: `turns` times four steps in each of `panels`.
+    /// The loops of [`tile::steps`] and [`tile::panel_steps`]: `turns` times four steps in each of `panels`, `panel` floats
+    /// apart.
     #[inline(always)]
-    unsafe fn turns<const ROW: usize, const STEP: usize, const PANEL: usize>(
+    unsafe fn turns<const ROW: usize, const STEP: usize>(
         sums: &mut tile::Sums<Self>,
-        panels: usize,
-        turns: usize,
+        [panels, turns]: [usize; 2],
+        panel: usize,
         a: *const f32,
         b: *const f32,
     ) {
         let deep = turns * tile::TURN;
         for k in 0..panels * deep {
-            let a = a.wrapping_add(k / deep * PANEL + k % deep * STEP);
+            let a = a.wrapping_add(k / deep * panel + k % deep * STEP);
             unsafe { tile::step::<Self, 2, ROW>(sums, a, b.add(k * tile::NR)) };
         }
     }

@@ -4,7 +4,7 @@
 
 use super::bias::{FILED, SQUARE, Tables, Term, Window};
 use super::clock::Filed;
-use super::pack::Part;
+use super::pack::{Columns, Part};
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::table_grads::{Partial, TableGrads};
 use super::tile::{Product, Scores, Slope};
@@ -125,6 +125,12 @@ struct BackwardTask<'a, U> {
     partial: Option<Partial>,
 }
 
+/// A head's queries and keys in column form.
+struct Operands {
+    q: Columns,
+    k: Columns,
+}
+
 /// Whether the gradients of a block are touched for the first time.
 #[derive(Clone, Copy)]
 struct First {
@@ -223,15 +229,23 @@ impl<U: Unweigh> BackwardTask<'_, U> {
         let [q, d_o, k, v] = self.operands(window, head);
         let (rows, keys) = (window.queries.next_multiple_of(MR), window.keys.next_multiple_of(NR));
         unsafe {
-            q.columns::<V>(rows, 1.0, s.q);
-            d_o.columns::<V>(rows, pass.scale, s.d_o);
-            k.columns::<V>(keys, 1.0, s.k);
+            d_o.pack_columns::<V>(rows, pass.scale, s.d_o);
+            if q.as_columns().is_none() {
+                q.pack_columns::<V>(rows, 1.0, s.q);
+            }
+            if k.as_columns().is_none() {
+                k.pack_columns::<V>(window.keys, 1.0, s.k);
+            }
+            let operands = Operands {
+                q: q.as_columns().unwrap_or(Columns::packed(s.q)),
+                k: k.as_columns().unwrap_or(Columns::packed(s.k)),
+            };
             k.transposed::<V>(keys, s.k_t);
             v.transposed::<V>(keys, s.v_t);
             for from in (0..window.queries).step_by(STRIP) {
                 let until = window.queries.min(from + STRIP);
                 for tile in (0..window.visible(until - 1)).step_by(KEYS) {
-                    self.strip::<V>(window, head, fresh, from..until, tile);
+                    self.strip::<V>(window, head, fresh, &operands, from..until, tile);
                 }
                 let to = Part {
                     of: pass.dq.to,
@@ -249,7 +263,15 @@ impl<U: Unweigh> BackwardTask<'_, U> {
 
     /// A strip of queries against the keys from `tile`: weights, gradients of scores, and what they add to dQ, dV and dK.
     #[inline(always)]
-    unsafe fn strip<V: Simd>(&self, window: &Window, head: usize, fresh: bool, queries: Range<usize>, tile: usize) {
+    unsafe fn strip<V: Simd>(
+        &self,
+        window: &Window,
+        head: usize,
+        fresh: bool,
+        operands: &Operands,
+        queries: Range<usize>,
+        tile: usize,
+    ) {
         let (Heads { a, v, .. }, (a_wide, v_wide), s) = (self.pass.heads, self.pass.padded(), &self.scratch);
         let strip = Strip::new(window, head, &queries, tile, KEYS, ROW);
         let (rows, keys) = (strip.rows(), strip.seen.most);
@@ -261,7 +283,7 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             let scores = Scores {
                 rows,
                 depth: a,
-                a: s.q.add(queries.start * NR),
+                a: operands.q.skip_rows(queries.start),
                 b: s.k_t.add(tile * a.next_multiple_of(LANES)),
                 plus: square(s.bias, 0, self.pass.bias.is_some()),
                 c: s.weights,
@@ -271,7 +293,7 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             scores.compute::<V>();
             let scores = Scores {
                 depth: v,
-                a: s.d_o.add(queries.start * NR),
+                a: Columns::packed(s.d_o).skip_rows(queries.start),
                 b: s.v_t.add(tile * v.next_multiple_of(LANES)),
                 plus: std::ptr::null(),
                 c: s.grads,
@@ -289,7 +311,7 @@ impl<U: Unweigh> BackwardTask<'_, U> {
                 from: Slope::flat(0),
                 until: strip.seen,
                 a: s.grads,
-                b: s.k.add(tile * NR),
+                b: operands.k.skip_rows(tile),
                 c: s.dq,
                 stride: a_wide,
                 add: tile > 0,
@@ -301,11 +323,11 @@ impl<U: Unweigh> BackwardTask<'_, U> {
                 // A key is seen from its own position on.
                 from: Slope {
                     first: strip.key as isize - strip.query as isize,
-                    most: rows,
+                    most: queries.len(),
                 },
-                until: Slope::flat(rows),
+                until: Slope::flat(queries.len()),
                 a: s.weights,
-                b: s.d_o.add(queries.start * NR),
+                b: Columns::packed(s.d_o).skip_rows(queries.start),
                 c: s.dv.add(tile * v_wide),
                 stride: v_wide,
                 // An earlier strip of this block has seen these keys.
@@ -315,7 +337,7 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             product.compute::<V>();
             let product = Product::<1, ROW> {
                 a: s.grads,
-                b: s.q.add(queries.start * NR),
+                b: operands.q.skip_rows(queries.start),
                 c: s.dk.add(tile * a_wide),
                 stride: a_wide,
                 cols: a,

@@ -4,7 +4,7 @@ use super::bucket::BUCKETS;
 use super::{Bias, Inputs};
 use crate::fault::{Fault, FaultKind, Outcome, check_offsets, check_times, fault};
 use crate::mat::Grad;
-use crate::panels::{Panels, Place};
+use crate::panels::Panels;
 
 type Op = &'static str;
 
@@ -22,20 +22,20 @@ pub fn view(op: Op, input: &'static str, view: impl Into<Panels>, rows: usize, c
     Err(shape(op, input, expected, got))
 }
 
-/// A gradient as large as what it is the gradient of, with each head in one piece.
+/// A gradient as large as what it is the gradient of, with no panel shared by heads.
 pub fn grad(op: Op, input: &'static str, grad: &Grad<Panels>, like: Panels, heads: usize) -> Outcome {
     view(op, input, grad.to, like.rows, like.cols)?;
     undivided(op, input, grad.to, heads)
 }
 
-/// No head lies in more than one panel.
+/// No panel holds columns of two heads.
 fn undivided(op: Op, input: &'static str, view: Panels, heads: usize) -> Outcome {
     let width = view.cols / heads;
-    match (0..heads).all(|head| view.together(head * width, width)) {
+    match view.plain().is_some() || width.is_multiple_of(Panels::WIDTH) {
         true => Ok(()),
         false => {
-            let expected = format!("panels that hold whole heads of {width} columns");
-            Err(shape(op, input, expected, format!("panels of {}", view.stride)))
+            let expected = format!("rows, or heads of whole panels of {} columns", Panels::WIDTH);
+            Err(shape(op, input, expected, format!("panels and heads of {width}")))
         }
     }
 }

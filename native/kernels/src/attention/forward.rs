@@ -3,7 +3,7 @@
 //! until the last key.
 
 use super::bias::{SQUARE, Tables, Term, Window};
-use super::pack::Part;
+use super::pack::{Columns, Part};
 use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::tile::{Product, Scores, Slope};
 use super::weigh::{Strip, Sums, Weigh};
@@ -103,6 +103,12 @@ struct ForwardTask<'a, W> {
     scratch: Scratch,
 }
 
+/// A head's queries and values in column form.
+struct Operands {
+    q: Columns,
+    v: Columns,
+}
+
 impl<W: Weigh> Kernel for ForwardTask<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
@@ -180,21 +186,27 @@ impl<W: Weigh> ForwardTask<'_, W> {
         ]
     }
 
+    /// Packs what does not lie in the form it is read in; the queries when they meet the first keys.
     #[inline(always)]
     unsafe fn head<V: Simd>(&self, window: &Window, slot: usize, head: usize) {
         let [q, k, v] = self.operands(window, head);
         unsafe {
-            if window.key == 0 {
-                let to = self.scratch.q.add(slot * self.pass.padded().0 * BLOCK);
-                q.columns::<V>(window.queries.next_multiple_of(MR), 1.0, to);
+            let packed_q = self.scratch.q.add(slot * self.pass.padded().0 * BLOCK);
+            if window.key == 0 && q.as_columns().is_none() {
+                q.pack_columns::<V>(window.queries.next_multiple_of(MR), 1.0, packed_q);
             }
-            let padded = window.keys.next_multiple_of(NR);
-            k.transposed::<V>(padded, self.scratch.k);
-            v.columns::<V>(padded, 1.0, self.scratch.v);
+            if v.as_columns().is_none() {
+                v.pack_columns::<V>(window.keys, 1.0, self.scratch.v);
+            }
+            k.transposed::<V>(window.keys.next_multiple_of(NR), self.scratch.k);
+            let operands = Operands {
+                q: q.as_columns().unwrap_or(Columns::packed(packed_q)),
+                v: v.as_columns().unwrap_or(Columns::packed(self.scratch.v)),
+            };
             for from in (0..window.queries).step_by(STRIP) {
                 let until = window.queries.min(from + STRIP);
                 for tile in (0..window.visible(until - 1)).step_by(KEYS) {
-                    self.strip::<V>(window, slot, head, from..until, tile);
+                    self.strip::<V>(window, slot, head, &operands, from..until, tile);
                 }
             }
         }
@@ -202,9 +214,17 @@ impl<W: Weigh> ForwardTask<'_, W> {
 
     /// A strip of queries against the keys from `tile`.
     #[inline(always)]
-    unsafe fn strip<V: Simd>(&self, window: &Window, slot: usize, head: usize, queries: Range<usize>, tile: usize) {
+    unsafe fn strip<V: Simd>(
+        &self,
+        window: &Window,
+        slot: usize,
+        head: usize,
+        operands: &Operands,
+        queries: Range<usize>,
+        tile: usize,
+    ) {
         let strip = Strip::new(window, head, &queries, tile, KEYS, ROW);
-        let (s, heads, (a, v)) = (self.scratch, self.pass.heads, self.pass.padded());
+        let (s, heads, (_, v)) = (self.scratch, self.pass.heads, self.pass.padded());
         let first = slot * BLOCK + queries.start;
         let bias = match self.pass.bias {
             Some(_) => s.bias.wrapping_add(queries.start * BLOCK + tile).cast_const(),
@@ -214,7 +234,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
             let scores = Scores {
                 rows: strip.rows(),
                 depth: heads.a,
-                a: s.q.add(slot * a * BLOCK + queries.start * NR),
+                a: operands.q.skip_rows(queries.start),
                 b: s.k.add(tile * heads.a.next_multiple_of(LANES)),
                 plus: bias,
                 c: s.weights,
@@ -237,7 +257,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
                 from: Slope::flat(0),
                 until: strip.seen,
                 a: s.weights,
-                b: s.v.add(tile * NR),
+                b: operands.v.skip_rows(tile),
                 c: s.o.add(first * v),
                 stride: v,
                 add: strip.key > 0,

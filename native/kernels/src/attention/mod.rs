@@ -25,7 +25,7 @@ use crate::mat::{Grad, Mat, MatMut};
 use crate::panels::Panels;
 
 /// What HSTU and FuXi attention read. Views may be column ranges of one wide `[U|V|Q|K]` matrix,
-/// and come in panels as long as a head lies in one.
+/// and come in panels that belong to one head each.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
     pub q: Panels, // [T, h*a]

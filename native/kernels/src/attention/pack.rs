@@ -1,20 +1,47 @@
-//! Copies a block of rows of one head into the two forms the tile reads, zero-filled at the edges, and writes results
-//! back. Sources and targets are views with any stride; packed memory is dense, so strides that are powers of two do not
-//! thrash the first-level cache while the block is used.
+//! Copies a block of rows of one head into the two forms the tile reads and writes results back. A view in panels is in one
+//! of the forms already. Packed memory is dense, so strides that are powers of two do not thrash the first-level cache
+//! while the block is used.
 
 use super::plan::BLOCK;
 use crate::panels::{Panels, Place};
 use crate::simd::tile::NR;
 use crate::simd::{LANES, LINE, Simd};
 
-/// Floats from one panel of the column form to the next.
-pub const PANEL: usize = BLOCK * NR;
+/// A block in column form, `[width/16][rows][16]`.
+#[derive(Clone, Copy)]
+pub struct Columns {
+    ptr: *const f32,
+    /// Floats from one panel to the next.
+    pub step: usize,
+}
+
+impl Columns {
+    /// Packed at `ptr`, see [`Part::pack_columns`].
+    pub fn packed(ptr: *const f32) -> Columns {
+        Columns { ptr, step: BLOCK * NR }
+    }
+
+    /// The same without its first rows.
+    #[inline(always)]
+    pub fn skip_rows(self, rows: usize) -> Columns {
+        Columns {
+            ptr: self.at(rows, 0),
+            ..self
+        }
+    }
+
+    /// Sixteen columns from `col`, a multiple of 16, of row `row`.
+    #[inline(always)]
+    pub fn at(self, row: usize, col: usize) -> *const f32 {
+        self.ptr.wrapping_add(col / NR * self.step + row * NR)
+    }
+}
 
 /// How many rows ahead the next ones are fetched: with strides that are powers of two, eight rows fill a set of the
 /// first-level cache.
 const AHEAD: usize = 12;
 
-/// Rows `[row, row + rows)` and columns `[col, col + width)` of a view; the columns lie together.
+/// Rows `[row, row + rows)` and columns `[col, col + width)` of a view; if it is in panels, the columns are whole ones.
 #[derive(Clone, Copy)]
 pub struct Part {
     pub of: Panels,
@@ -27,12 +54,21 @@ pub struct Part {
 impl Part {
     #[inline(always)]
     fn at(&self, row: usize, col: usize) -> *mut f32 {
-        self.of.at(self.row + row, self.col).wrapping_add(col)
+        self.of.at(self.row + row, self.col + col)
     }
 
-    /// Column form `[width/16][BLOCK][16]`, every element times `scale`; rows up to `padded` are zero.
+    /// The column form, if the part lies in it: what follows the last row is not zero then.
     #[inline(always)]
-    pub unsafe fn columns<V: Simd>(self, padded: usize, scale: f32, to: *mut f32) {
+    pub fn as_columns(&self) -> Option<Columns> {
+        self.of.plain().is_none().then(|| Columns {
+            ptr: self.at(0, 0),
+            step: Panels::step(self.of.rows),
+        })
+    }
+
+    /// Packs the column form `[width/16][BLOCK][16]`, every element times `scale`; rows up to `padded` are zero.
+    #[inline(always)]
+    pub unsafe fn pack_columns<V: Simd>(self, padded: usize, scale: f32, to: *mut f32) {
         unsafe {
             let scale = V::splat(scale);
             for row in 0..self.rows {
@@ -94,7 +130,9 @@ impl Part {
     #[inline(always)]
     pub unsafe fn zero(self) {
         for row in 0..self.rows {
-            unsafe { std::slice::from_raw_parts_mut(self.at(row, 0), self.width).fill(0.0) };
+            for col in 0..self.width {
+                unsafe { *self.at(row, col) = 0.0 };
+            }
         }
     }
 
@@ -104,11 +142,11 @@ impl Part {
         unsafe {
             let scale = V::splat(scale);
             for row in 0..self.rows {
-                let to = self.at(row, 0);
                 for line in (0..self.width).step_by(LINE) {
-                    V::prefetch(to.wrapping_add(AHEAD * self.of.stride + line));
+                    let to = self.at(row, line);
+                    V::prefetch(to.wrapping_add(AHEAD * self.of.stride));
                     for col in (line..self.width.min(line + LINE)).step_by(LANES) {
-                        let (to, left) = (to.add(col), self.width - col);
+                        let (to, left) = (to.add(col - line), self.width - col);
                         let x = V::load(from.add(row * stride + col)).mul(scale);
                         let x = if add { V::load_upto(to, left).add(x) } else { x };
                         x.store_upto(to, left);

@@ -2,10 +2,10 @@
 //! first-level cache meanwhile; eight where no more are wanted. Unlike in `gemm` the left operand is not packed: weights are read where they were computed, along rows or
 //! down columns, so its strides are constants of the type.
 //!
-//! Packed operands come in two forms (see `pack`): *columns*, `[width/16][BLOCK][16]`, serves as a left operand of scores
-//! and as a right operand of products; *transposed*, `[rows/16][width][16]`, is the right operand of scores.
+//! Operands come in two forms (see `pack`): *columns*, `[width/16][rows][16]`, serves as a left operand of scores and as a
+//! right operand of products; *transposed*, `[rows/16][width][16]`, is the right operand of scores.
 
-use super::pack::PANEL;
+use super::pack::Columns;
 use super::plan::BLOCK;
 use crate::simd::tile::{MR, NR, Sums, panel_steps, step, steps};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
@@ -46,7 +46,7 @@ pub struct Product<const ROW: usize, const STEP: usize> {
     pub from: Slope,
     pub until: Slope,
     pub a: *const f32,
-    pub b: *const f32,
+    pub b: Columns,
     pub c: *mut f32,
     /// Floats from one row of C to the next; there is room for whole vectors.
     pub stride: usize,
@@ -61,7 +61,7 @@ pub struct Scores {
     /// A multiple of six.
     pub rows: usize,
     pub depth: usize,
-    pub a: *const f32,
+    pub a: Columns,
     pub b: *const f32,
     /// Rows of P are [`BLOCK`] apart; null for none.
     pub plus: *const f32,
@@ -101,7 +101,7 @@ impl<const ROW: usize, const STEP: usize> Kernel for Product<ROW, STEP> {
                 }
                 unsafe {
                     let a = self.a.wrapping_add(row * ROW + from * STEP);
-                    let b = self.b.wrapping_add(at / NR * PANEL + from * NR);
+                    let b = self.b.at(from, at);
                     let c = self.c.add(row * self.stride + at);
                     let plus = if self.add { c.cast_const() } else { std::ptr::null() };
                     if self.cols - at > LANES {
@@ -130,7 +130,7 @@ impl Kernel for Scores {
                     continue;
                 }
                 unsafe {
-                    let (a, b) = (self.a.add(row * NR), self.b.add(at * deep));
+                    let (a, b) = (self.a.at(row, 0), self.b.add(at * deep));
                     let c = self.c.add(row * self.stride + at);
                     let plus = match self.plus.is_null() {
                         true => self.plus,
@@ -138,13 +138,13 @@ impl Kernel for Scores {
                     };
                     if cols > LANES {
                         let mut sums = [[V::zero(); 2]; MR];
-                        panel_steps::<V, PANEL>(&mut sums, self.depth, a, b);
+                        panel_steps::<V>(&mut sums, self.depth, self.a.step, a, b);
                         store(sums, c, self.stride, plus, BLOCK);
                     } else {
                         let mut sums = [[V::zero(); 1]; MR];
                         for k in (0..self.depth).step_by(NR) {
                             let depth = NR.min(self.depth - k);
-                            half_steps::<V, NR, 1>(&mut sums, depth, a.add(k / NR * PANEL), b.add(k * NR));
+                            half_steps::<V, NR, 1>(&mut sums, depth, self.a.at(row, k), b.add(k * NR));
                         }
                         store(sums, c, self.stride, plus, BLOCK);
                     }

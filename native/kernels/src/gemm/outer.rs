@@ -1,5 +1,5 @@
 //! `C[m, n] (+)= sum over tokens of A[t, :]^T B[t, :]`: the weight gradient. Tokens come in slices of fixed length. Groups
-//! of columns are the tasks of a slice, each packing its columns of B for itself; A of the next slice is packed by small
+//! of columns are the tasks of a slice, each packing its columns of B for itself unless they lie as they are read; A of the next slice is packed by small
 //! tasks behind them, which keep the threads busy that are done first.
 //! C is summed in the order of the tokens, so there is no private copy of it and nothing to reduce.
 
@@ -89,13 +89,18 @@ impl<B: Source> Kernel for Columns<'_, B> {
         unsafe {
             let depth = self.rows;
             let mut sums = [0.0f32; PANELS * NR];
-            for t in 0..depth {
-                let row = self.right.row::<V>(self.first + t, self.j, self.cols, self.stage);
-                for at in (0..self.cols).step_by(NR) {
-                    copy_line::<V>(row.add(at), self.cols - at, self.panels.add(at * depth + t * NR));
-                }
-                if self.sums.is_some() {
-                    add_row::<V>(sums.as_mut_ptr(), row, self.cols);
+            let packed = self.right.panel(self.first, self.j).is_none();
+            if packed || self.sums.is_some() {
+                for t in 0..depth {
+                    let row = self.right.row::<V>(self.first + t, self.j, self.cols, self.stage);
+                    if packed {
+                        for at in (0..self.cols).step_by(NR) {
+                            copy_line::<V>(row.add(at), self.cols - at, self.panels.add(at * depth + t * NR));
+                        }
+                    }
+                    if self.sums.is_some() {
+                        add_row::<V>(sums.as_mut_ptr(), row, self.cols);
+                    }
                 }
             }
             if let Some(to) = self.sums {
@@ -111,8 +116,10 @@ impl<B: Source> Kernel for Columns<'_, B> {
             }
             // The panel stays in the first-level cache while the slivers, a third as wide, pass by.
             for at in (0..self.cols).step_by(NR) {
+                let panel = self.right.panel(self.first, self.j + at);
+                let panel = panel.unwrap_or(self.panels.add(at * depth));
                 for i in (0..self.to.to.rows).step_by(MR) {
-                    self.tile::<V>(i, at);
+                    self.tile::<V>(i, at, panel);
                 }
             }
         }
@@ -120,9 +127,9 @@ impl<B: Source> Kernel for Columns<'_, B> {
 }
 
 impl<B> Columns<'_, B> {
-    /// Rows from `i`, columns from `at` of this task.
+    /// Rows from `i`, columns from `at` of this task, which B's `panel` holds.
     #[inline(always)]
-    unsafe fn tile<V: Simd>(&self, i: usize, at: usize) {
+    unsafe fn tile<V: Simd>(&self, i: usize, at: usize, panel: *const f32) {
         unsafe {
             let (rows, cols) = (MR.min(self.to.to.rows - i), NR.min(self.cols - at));
             let c = self.columns(self.to.to, i);
@@ -133,7 +140,7 @@ impl<B> Columns<'_, B> {
             let whole = Tile {
                 k: self.rows,
                 a: self.slivers.add(i / MR * self.stride),
-                b: self.panels.add(at * self.rows),
+                b: panel,
                 c: to.to.ptr,
                 stride: to.to.stride,
                 accumulate: to.accumulate,

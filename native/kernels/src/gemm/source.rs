@@ -21,6 +21,12 @@ pub trait Source: Sync {
     /// # Safety
     /// Below a SIMD entry; the range lies in the operand.
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32;
+
+    /// Where columns `[k, k + 16)` of row `i` lie, if those of the rows after it follow at once: the form of a right operand.
+    #[inline(always)]
+    fn panel(&self, _i: usize, _k: usize) -> Option<*const f32> {
+        None
+    }
 }
 
 /// How many rows ahead to prefetch when `n` floats of each are read: about 2 KB.

@@ -184,6 +184,11 @@ pub struct ActGrad<P> {
 
 impl<P: Place> Source for ActGrad<P> {
     #[inline(always)]
+    fn panel(&self, i: usize, k: usize) -> Option<*const f32> {
+        (self.act == Act::None && self.dy.in_panels()).then(|| self.dy.at(i, k).cast_const())
+    }
+
+    #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
         unsafe {
             let ActGrad { act, dy, saved, keep } = *self;

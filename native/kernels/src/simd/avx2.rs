@@ -213,13 +213,13 @@ unsafe impl Simd for Avx2 {
     }
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn turns<const ROW: usize, const STEP: usize, const PANEL: usize>(
+    unsafe fn turns<const ROW: usize, const STEP: usize>(
         sums: &mut tile::Sums<Self>,
-        panels: usize,
-        turns: usize,
+        counts: [usize; 2],
+        panel: usize,
         a: *const f32,
         b: *const f32,
     ) {
-        unsafe { tile::turns_avx2::<ROW, STEP, PANEL>(sums, panels, turns, a, b) }
+        unsafe { tile::turns_avx2::<ROW, STEP>(sums, counts, panel, a, b) }
     }
 }

@@ -132,7 +132,7 @@ impl<const ROW: usize, const STEP: usize, const PANEL: usize> Kernel for Sum<ROW
             let mut sums = [[V::splat(0.25); 2]; tile::MR];
             match PANEL {
                 0 => tile::steps::<V, ROW, STEP>(&mut sums, self.depth, self.a, self.b),
-                _ => tile::panel_steps::<V, PANEL>(&mut sums, self.depth, self.a, self.b),
+                _ => tile::panel_steps::<V>(&mut sums, self.depth, PANEL, self.a, self.b),
             }
             for (r, [low, high]) in sums.into_iter().enumerate() {
                 low.store(self.c.add(r * tile::NR));

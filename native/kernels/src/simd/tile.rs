@@ -25,26 +25,26 @@ pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize>(
     b: *const f32,
 ) {
     unsafe {
-        V::turns::<ROW, STEP, 0>(sums, 1, depth / TURN, a, b);
+        V::turns::<ROW, STEP>(sums, [1, depth / TURN], 0, a, b);
         for k in depth / TURN * TURN..depth {
             step::<V, 2, ROW>(sums, a.add(k * STEP), b.add(k * NR));
         }
     }
 }
 
-/// The same with A in panels of sixteen steps, `PANEL` floats apart: A(r, k) = `a[k / 16 * PANEL + r * 16 + k % 16]`.
+/// The same with A in panels of sixteen steps, `panel` floats apart: A(r, k) = `a[k / 16 * panel + r * 16 + k % 16]`.
 ///
 /// # Safety
 /// As [`steps`].
 #[inline(always)]
-pub unsafe fn panel_steps<V: Simd, const PANEL: usize>(sums: &mut Sums<V>, depth: usize, a: *const f32, b: *const f32) {
+pub unsafe fn panel_steps<V: Simd>(sums: &mut Sums<V>, depth: usize, panel: usize, a: *const f32, b: *const f32) {
     unsafe {
         let whole = depth / NR;
-        V::turns::<NR, 1, PANEL>(sums, whole, NR / TURN, a, b);
+        V::turns::<NR, 1>(sums, [whole, NR / TURN], panel, a, b);
         steps::<V, NR, 1>(
             sums,
             depth % NR,
-            a.wrapping_add(whole * PANEL),
+            a.wrapping_add(whole * panel),
             b.wrapping_add(whole * NR * NR),
         );
     }
@@ -79,14 +79,14 @@ pub unsafe fn step<V: Simd, const WIDE: usize, const ROW: usize>(
 /// is paid for: fetching the operands ahead took a tenth of the rate there, and gained nothing on a quiet core.
 ///
 /// # Safety
-/// The operands hold the steps; panels of A are `PANEL` floats apart.
+/// The operands hold the steps; panels of A are `panel` floats apart.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn turns_avx2<const ROW: usize, const STEP: usize, const PANEL: usize>(
+pub(super) unsafe fn turns_avx2<const ROW: usize, const STEP: usize>(
     sums: &mut Sums<super::Avx2>,
-    panels: usize,
-    turns: usize,
+    [panels, turns]: [usize; 2],
+    panel: usize,
     a: *const f32,
     b: *const f32,
 ) {
@@ -120,7 +120,7 @@ pub(super) unsafe fn turns_avx2<const ROW: usize, const STEP: usize, const PANEL
             "jnz 3b",
             row = const ROW * size_of::<f32>(),
             step = const STEP * size_of::<f32>(),
-            panel = const PANEL * size_of::<f32>(),
+            panel = in(reg) panel * size_of::<f32>(),
             turns = in(reg) turns,
             inout("rax") panels => _,
             inout("rcx") a => _,

@@ -4,7 +4,7 @@
 
 use crate::attention::bias::{FILED, SQUARE, Tables, Term, Window};
 use crate::attention::clock::Filed;
-use crate::attention::pack::Part;
+use crate::attention::pack::{Columns, Part};
 use crate::attention::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use crate::attention::table_grads::{Partial, TableGrads};
 use crate::attention::tile::{Product, Scores, Slope};
@@ -216,9 +216,11 @@ impl ForwardTask<'_> {
                 x.weights::<V>(&window, term, s.weights, std::ptr::null_mut());
                 for (slot, head) in x.heads.of(self.task.group as usize).enumerate() {
                     let sums = s.o.add(slot * x.block());
-                    x.values(&window, head)
-                        .columns::<V>(window.keys.next_multiple_of(NR), 1.0, s.v);
-                    self.head::<V>(&window, sums);
+                    let v = x.values(&window, head);
+                    if v.as_columns().is_none() {
+                        v.pack_columns::<V>(window.keys, 1.0, s.v);
+                    }
+                    self.head::<V>(&window, v.as_columns().unwrap_or(Columns::packed(s.v)), sums);
                     if j == i {
                         x.results(self.o, &window, head, channel)
                             .receive::<V>(sums, wide, 1.0, false);
@@ -230,14 +232,14 @@ impl ForwardTask<'_> {
 
     /// Results of one head: the block's weights times its values.
     #[inline(always)]
-    unsafe fn head<V: Simd>(&self, window: &Window, sums: *mut f32) {
+    unsafe fn head<V: Simd>(&self, window: &Window, values: Columns, sums: *mut f32) {
         let width = self.x.heads.v;
         let product = Product::<BLOCK, 1> {
             rows: window.queries.next_multiple_of(MR),
             from: Slope::flat(0),
             until: Slope::seen(window.query, window.key, window.keys),
             a: self.scratch.weights,
-            b: self.scratch.v,
+            b: values,
             c: sums,
             stride: width.next_multiple_of(NR),
             add: window.key > 0,
@@ -289,7 +291,7 @@ impl BackwardTask<'_> {
             x.weights::<V>(&window, term, s.weights, filed);
             for head in group.clone() {
                 let d_o = x.results(self.d_o, &window, head, channel);
-                d_o.columns::<V>(window.queries.next_multiple_of(MR), 1.0, s.o);
+                d_o.pack_columns::<V>(window.queries.next_multiple_of(MR), 1.0, s.o);
                 for from in (0..window.queries).step_by(STRIP) {
                     self.values::<V>(&window, from..window.queries.min(from + STRIP));
                 }
@@ -320,7 +322,7 @@ impl BackwardTask<'_> {
                     from: Slope::flat(0),
                     until: Slope::flat(strip.end.next_multiple_of(MR) - first),
                     a: self.scratch.weights.add(first * BLOCK + key),
-                    b: self.scratch.o.add(first * NR),
+                    b: Columns::packed(self.scratch.o).skip_rows(first),
                     c: self.scratch.dv.add(key * wide),
                     stride: wide,
                     // An earlier strip of this block has seen these keys.
@@ -338,7 +340,7 @@ impl BackwardTask<'_> {
         let scores = Scores {
             rows: window.queries.next_multiple_of(MR),
             depth: self.x.heads.v,
-            a: self.scratch.o,
+            a: Columns::packed(self.scratch.o),
             b: self.scratch.v,
             plus: if fresh { std::ptr::null() } else { self.scratch.total },
             c: self.scratch.total,
