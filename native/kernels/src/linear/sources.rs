@@ -107,11 +107,12 @@ impl Normed {
             if dropped {
                 factors(&self.dropout, i, self.x.cols, k, n, stage);
             }
-            let next = i + rows_ahead(n);
+            let ahead = rows_ahead(n);
             for line in (0..n).step_by(LINE) {
-                V::prefetch(self.x.at(next, k + line));
-                if let Some(gate) = gate {
-                    V::prefetch(gate.at(next, k + line));
+                V::prefetch(self.x.at(i + ahead, k + line));
+                let gates = gate.map(|gate| gate.at(i, k + line));
+                if let (Some(gate), Some(gates)) = (gate, gates) {
+                    V::prefetch(gates.wrapping_add(ahead * gate.stride()));
                 }
                 for at in (line..n.min(line + LINE)).step_by(LANES) {
                     let to = stage.add(at);
@@ -119,8 +120,8 @@ impl Normed {
                     if dropped {
                         out = out.mul(V::load(to));
                     }
-                    if let Some(gate) = gate {
-                        out = out.mul(V::load_upto(gate.at(i, k + at), n - at));
+                    if let Some(gates) = gates {
+                        out = out.mul(V::load_upto(gates.add(at - line), n - at));
                     }
                     out.store(to);
                 }
