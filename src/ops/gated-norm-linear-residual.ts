@@ -41,6 +41,7 @@ export function gatedNormLinearResidual(
   const dropout = tape.dropout(options.dropout ?? 0);
   const y = tape.output(tokens, width);
   const stats = device.tensor([tokens, 2]);
+  const mask = dropout && o.cols % 64 === 0 ? device.tensor([1, (tokens * o.cols) / 64], 'i64') : undefined;
   device
     .call('gated_norm_linear_residual_forward')
     .tensor(u)
@@ -48,6 +49,7 @@ export function gatedNormLinearResidual(
     .number(NORMS.indexOf(norm))
     .number(eps)
     .dropout(dropout)
+    .tensor(mask)
     .tensor(w.value)
     .tensor(bias?.value)
     .tensor(x)
@@ -56,7 +58,7 @@ export function gatedNormLinearResidual(
     .submit();
   tape.record({
     outputs: [y],
-    saved: [stats],
+    saved: mask ? [stats, mask] : [stats],
     backward() {
       const dy = tape.grad(y);
       const du = tape.someTarget(u);
@@ -69,6 +71,7 @@ export function gatedNormLinearResidual(
         .tensor(o)
         .number(NORMS.indexOf(norm))
         .dropout(dropout)
+        .tensor(mask)
         .tensor(w.value)
         .tensor(stats)
         .tensor(dy)

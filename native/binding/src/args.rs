@@ -189,9 +189,9 @@ impl<'a> Args<'a> {
         Ok(mat_mut(self.typed(input, view, Dtype::F32)?))
     }
 
-    pub fn mat_mut_opt(&mut self, input: &str) -> Outcome<Option<MatMut>> {
+    pub fn mat_mut_of_opt<T: Element>(&mut self, input: &str) -> Outcome<Option<MatMut<T>>> {
         let view = self.view_opt(input)?;
-        view.map(|view| Ok(mat_mut(self.typed(input, view, Dtype::F32)?)))
+        view.map(|view| Ok(mat_mut(self.typed(input, view, T::DTYPE)?)))
             .transpose()
     }
 
@@ -219,7 +219,7 @@ impl<'a> Args<'a> {
     }
 
     pub fn grad_opt(&mut self, input: &str) -> Outcome<Option<Grad>> {
-        let to = self.mat_mut_opt(input)?;
+        let to = self.mat_mut_of_opt(input)?;
         let accumulate = self.flag(input)?;
         Ok(to.map(|to| Grad { to, accumulate }))
     }

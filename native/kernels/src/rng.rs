@@ -1,5 +1,5 @@
 //! Counter-based random numbers: Philox4x32-10 (Salmon et al., SC'11). A draw is a pure function of a key and a
-//! counter, so dropout masks are recomputed in backward, any thread may draw any element, and a resumed run draws the
+//! counter, so dropout masks can be drawn again in backward, any thread may draw any element, and a resumed run draws the
 //! same numbers without carrying generator state.
 
 const MUL: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -92,7 +92,23 @@ pub struct Dropout {
     pub threshold: u32,
     /// `1 / (1 - p)` for the quantised p.
     pub scale: f32,
+    memory: Memory,
 }
+
+/// What happens to the decisions of a dropout. A bit each, eight of a counter to a byte: 1 is kept.
+#[derive(Clone, Copy, Debug)]
+enum Memory {
+    /// Drawn whenever they are needed.
+    None,
+    /// Drawn, and left here.
+    Write(*mut u8),
+    /// Found here.
+    Read(*const u8),
+}
+
+// SAFETY: addresses; the kernel that hands them out keeps tasks apart, by rows.
+unsafe impl Send for Memory {}
+unsafe impl Sync for Memory {}
 
 impl Dropout {
     pub fn new(key: Key, p: f32) -> Dropout {
@@ -101,7 +117,20 @@ impl Dropout {
             key,
             threshold,
             scale: (65536.0 / (65536.0 - f64::from(threshold))) as f32,
+            memory: Memory::None,
         }
+    }
+
+    /// The same, leaving its decisions at `to`, a byte for every eight elements.
+    pub fn writing(self, to: *mut u8) -> Dropout {
+        let memory = Memory::Write(to);
+        Dropout { memory, ..self }
+    }
+
+    /// The same with the decisions found at `from`.
+    pub fn reading(self, from: *const u8) -> Dropout {
+        let memory = Memory::Read(from);
+        Dropout { memory, ..self }
     }
 
     /// No dropout.
@@ -110,7 +139,13 @@ impl Dropout {
             key: Key(0, 0),
             threshold: 0,
             scale: 1.0,
+            memory: Memory::None,
         }
+    }
+
+    /// Whether decisions are written or read: then no more must be asked for than there are.
+    pub fn remembers(&self) -> bool {
+        !matches!(self.memory, Memory::None)
     }
 
     pub fn is_off(&self) -> bool {
@@ -119,10 +154,8 @@ impl Dropout {
 
     /// Factor (0 or `scale`) of one element; the plain form of [`Dropout::fill`].
     pub fn factor(&self, index: u64) -> f32 {
-        let words = philox(self.key, index >> 3);
-        let half = (index & 7) as usize;
-        let draw = (words[half >> 1] >> (16 * (half & 1))) & 0xffff;
-        if draw >= self.threshold { self.scale } else { 0.0 }
+        let kept = self.decide(index >> 3) >> (index & 7) & 1 == 1;
+        if kept { self.scale } else { 0.0 }
     }
 
     /// Factors of elements `first..first + out.len()`; `first` is a multiple of 8. Every instruction set gives the
@@ -134,17 +167,49 @@ impl Dropout {
         if is_x86_feature_detected!("avx2") {
             done = out.len() / 64 * 64;
             for (block, chunk) in out[..done].chunks_exact_mut(64).enumerate() {
-                // SAFETY: AVX2 is there, and the chunk holds the 64 factors.
-                unsafe { avx2::dropout64(self, (first >> 3) + 8 * block as u64, chunk.as_mut_ptr()) };
+                let counter = (first >> 3) + 8 * block as u64;
+                // SAFETY: AVX2 is there, the chunk holds the 64 factors, and the memory their bits.
+                unsafe {
+                    match self.memory {
+                        Memory::None => {
+                            avx2::dropout64(self, counter, chunk.as_mut_ptr());
+                        }
+                        Memory::Write(bits) => {
+                            let kept = avx2::dropout64(self, counter, chunk.as_mut_ptr());
+                            bits.add(counter as usize).cast::<[u8; 8]>().write(kept);
+                        }
+                        Memory::Read(bits) => {
+                            let kept = bits.add(counter as usize).cast::<[u8; 8]>().read();
+                            avx2::factors64(self.scale, kept, chunk.as_mut_ptr());
+                        }
+                    }
+                }
             }
         }
         for (block, chunk) in out[done..].chunks_mut(8).enumerate() {
-            let words = philox(self.key, ((first + done as u64) >> 3) + block as u64);
-            for (half, factor) in chunk.iter_mut().enumerate() {
-                let draw = (words[half >> 1] >> (16 * (half & 1))) & 0xffff;
-                *factor = if draw >= self.threshold { self.scale } else { 0.0 };
+            let counter = ((first + done as u64) >> 3) + block as u64;
+            // SAFETY: the memory holds a byte for every counter.
+            let kept = match self.memory {
+                Memory::Read(bits) => unsafe { *bits.add(counter as usize) },
+                _ => self.decide(counter),
+            };
+            if let Memory::Write(bits) = self.memory {
+                // SAFETY: as above.
+                unsafe { *bits.add(counter as usize) = kept };
+            }
+            for (bit, factor) in chunk.iter_mut().enumerate() {
+                *factor = if kept >> bit & 1 == 1 { self.scale } else { 0.0 };
             }
         }
+    }
+
+    /// Which of a counter's eight elements are kept.
+    fn decide(&self, counter: u64) -> u8 {
+        let words = philox(self.key, counter);
+        (0..8).fold(0, |kept, half| {
+            let draw = (words[half >> 1] >> (16 * (half & 1))) & 0xffff;
+            kept | u8::from(draw >= self.threshold) << half
+        })
     }
 }
 
@@ -208,12 +273,13 @@ mod avx2 {
         }
     }
 
-    /// 64 factors of eight consecutive counters, in order.
+    /// 64 factors of eight consecutive counters, in order. Returns which are kept.
     ///
     /// # Safety
     /// `out` is valid for 64 floats.
     #[target_feature(enable = "avx2")]
-    pub unsafe fn dropout64(dropout: &Dropout, counter: u64, out: *mut f32) {
+    pub unsafe fn dropout64(dropout: &Dropout, counter: u64, out: *mut f32) -> [u8; 8] {
+        let mut kept = [0; 8];
         let words = philox8(dropout.key, counter);
         let limit = _mm256_set1_epi32(dropout.threshold as i32 - 1);
         let scale = _mm256_set1_ps(dropout.scale);
@@ -224,9 +290,27 @@ mod avx2 {
             ] {
                 let keep = _mm256_cmpgt_epi32(_mm256_cvtepu16_epi32(quad), limit);
                 let factors = _mm256_and_ps(_mm256_castsi256_ps(keep), scale);
+                kept[at] = _mm256_movemask_ps(_mm256_castsi256_ps(keep)) as u8;
                 // SAFETY: eight counters of eight floats each, inside the caller's 64.
                 unsafe { _mm256_storeu_ps(out.add(8 * at), factors) };
             }
+        }
+        kept
+    }
+
+    /// 64 factors, `scale` where the bit is 1.
+    ///
+    /// # Safety
+    /// `out` is valid for 64 floats.
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn factors64(scale: f32, kept: [u8; 8], out: *mut f32) {
+        let lanes = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        let scale = _mm256_set1_ps(scale);
+        for (at, bits) in kept.into_iter().enumerate() {
+            let bit = _mm256_and_si256(_mm256_set1_epi32(i32::from(bits)), lanes);
+            let keep = _mm256_cmpeq_epi32(bit, lanes);
+            // SAFETY: eight bytes of eight floats each, inside the caller's 64.
+            unsafe { _mm256_storeu_ps(out.add(8 * at), _mm256_and_ps(_mm256_castsi256_ps(keep), scale)) };
         }
     }
 }
@@ -261,6 +345,21 @@ mod tests {
         let mut many = vec![0; 1001];
         words(key, 12, &mut many);
         assert!((0..1001).all(|i| many[i] == word(key, 12 + i as u64)));
+    }
+
+    #[test]
+    fn decisions_that_were_written_are_read_again() {
+        let dropout = Dropout::new(Key::new(1, 2, 3), 0.2);
+        let mut bits = vec![0u8; 32];
+        let (mut drawn, mut written, mut read) = ([0.0; 200], [0.0; 200], [0.0; 200]);
+        dropout.fill(56, &mut drawn);
+        dropout.writing(bits.as_mut_ptr()).fill(56, &mut written);
+        dropout.reading(bits.as_ptr()).fill(56, &mut read);
+        assert_eq!((written, read), (drawn, drawn));
+        bits[9] ^= 4;
+        dropout.reading(bits.as_ptr()).fill(56, &mut read);
+        let other: Vec<usize> = (0..200).filter(|i| read[*i] != drawn[*i]).collect();
+        assert_eq!(other, [9 * 8 - 56 + 2]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::norm::NORMS;
 use crate::args::Args;
 use crate::refusal::Outcome;
+use turbogr_kernels::MatMut;
 use turbogr_kernels::linear::{Act, gated_norm_linear_residual, linear_residual, norm_linear, swiglu_linear_residual};
 
 const ACTS: [Act; 3] = [Act::None, Act::Silu, Act::Relu];
@@ -47,6 +48,7 @@ pub fn gated_norm_linear_residual_forward(args: &mut Args) -> Outcome {
         norm: args.choice("norm", &NORMS)?,
         eps: args.f32("eps")?,
         dropout: args.dropout()?,
+        mask: args.mat_mut_of_opt("mask")?,
         w: args.mat("w")?,
         bias: args.slice_opt("bias")?,
         x: args.mat("x")?,
@@ -62,6 +64,7 @@ pub fn gated_norm_linear_residual_backward(args: &mut Args) -> Outcome {
         o: args.mat("o")?,
         norm: args.choice("norm", &NORMS)?,
         dropout: args.dropout()?,
+        mask: args.mat_mut_of_opt("mask")?.map(MatMut::as_ref),
         w: args.mat("w")?,
         stats: args.mat("stats")?,
         dy: args.mat("dy")?,

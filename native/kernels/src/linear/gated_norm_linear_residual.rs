@@ -6,7 +6,7 @@ use super::sources::{Gated, Measure, Normed};
 use super::store::{Residual, drop_row};
 use super::{Norm, dropout_row};
 use crate::ctx::Ctx;
-use crate::fault::Outcome;
+use crate::fault::{FaultKind, Outcome, fault};
 use crate::gemm::{Finish, Right, Shape, multiply, outer};
 use crate::mat::{Grad, Mat, MatMut};
 use crate::norm::norm::check_eps;
@@ -26,6 +26,8 @@ pub struct Forward<'a> {
     pub norm: Norm,
     pub eps: f32,
     pub dropout: Dropout,
+    /// What dropout decided is left here for backward, a bit an element, if there is room: `[1, T * M / 64]`.
+    pub mask: Option<MatMut<i64>>,
     pub w: Mat,
     pub bias: Option<&'a [f32]>,
     pub x: Mat,
@@ -41,6 +43,8 @@ pub struct Backward {
     pub o: Mat,
     pub norm: Norm,
     pub dropout: Dropout,
+    /// As forward left it; without it dropout decides anew, and alike.
+    pub mask: Option<Mat<i64>>,
     pub w: Mat,
     pub stats: Mat,
     pub dy: Mat,
@@ -49,6 +53,19 @@ pub struct Backward {
     pub dw: Grad,
     /// One row.
     pub db: Option<Grad>,
+}
+
+/// Only rows of whole words: two tasks never write the same one.
+fn check_mask(mask: Option<Mat<i64>>, rows: usize, cols: usize) -> Outcome {
+    let Some(mask) = mask else { return Ok(()) };
+    if !cols.is_multiple_of(64) {
+        let (expected, got) = (
+            "none, unless the width is a multiple of 64",
+            format!("one for {cols} columns"),
+        );
+        return Err(fault(FaultKind::Argument, OP, "mask", expected, got));
+    }
+    check_mat(OP, "mask", mask, 1, rows * cols / 64)
 }
 
 /// See [`Forward`].
@@ -61,6 +78,7 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
     check_mut(OP, "y", f.y, t, d)?;
     check_mut(OP, "stats", f.stats, t, 2)?;
     check_eps(OP, f.eps)?;
+    check_mask(f.mask.map(MatMut::as_ref), t, m)?;
     let measure = Measure {
         norm: f.norm,
         eps: f.eps,
@@ -69,7 +87,10 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
     let o = Normed {
         x: f.o,
         stats: f.stats.as_ref(),
-        dropout: f.dropout,
+        dropout: match f.mask {
+            Some(mask) => f.dropout.writing(mask.ptr.cast()),
+            None => f.dropout,
+        },
         measure: Some(measure),
     };
     let finish = Residual {
@@ -141,16 +162,20 @@ impl<P: Place> Finish for ThroughGatedNorm<'_, P> {
 }
 
 /// See [`Backward`].
-pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
+pub fn backward(cx: &Ctx, mut b: Backward) -> Outcome {
     let (t, m, d) = (b.o.rows, b.o.cols, b.w.cols);
     check_panels(OP, "u", b.u, t, m)?;
     check_mat(OP, "w", b.w, m, d)?;
+    check_mask(b.mask, t, m)?;
     check_mat(OP, "stats", b.stats, t, 2)?;
     check_mat(OP, "dy", b.dy, t, d)?;
     check_panels(OP, "du", b.du.to, t, m)?;
     check_grad(OP, "do", Some(b.d_o), t, m)?;
     check_grad(OP, "dw", Some(b.dw), m, d)?;
     check_grad(OP, "db", b.db, 1, d)?;
+    if let Some(mask) = b.mask {
+        b.dropout = b.dropout.reading(mask.ptr.cast());
+    }
     match (b.u.plain(), b.du.to.plain()) {
         (Some(u), Some(du)) => through(cx, &b, u, du),
         _ => through(cx, &b, b.u, b.du.to),

@@ -13,7 +13,8 @@ use crate::simd::{LANES, LINE, Simd};
 #[inline(always)]
 unsafe fn factors(dropout: &Dropout, i: usize, cols: usize, k: usize, n: usize, stage: *mut f32) {
     // Whole groups of 64 are the fast path; the stage has room for them.
-    let out = unsafe { std::slice::from_raw_parts_mut(stage, n.next_multiple_of(64)) };
+    let len = if dropout.remembers() { n } else { n.next_multiple_of(64) };
+    let out = unsafe { std::slice::from_raw_parts_mut(stage, len) };
     dropout.fill(dropout_row(i, cols) + k as u64, out);
 }
 

@@ -1,6 +1,8 @@
 //! The fused layers against their oracle, at shapes that straddle the tile and the block; the oracle against finite
 //! differences.
 
+mod mask;
+
 use super::naive::*;
 use super::*;
 use crate::Ctx;
@@ -181,6 +183,7 @@ fn gated_norm_linear_residual_matches_its_oracle() {
                     norm,
                     eps: EPS as f32,
                     dropout,
+                    mask: None,
                     w: w.mat(),
                     bias: Some(&bias),
                     x: y.mat(),
@@ -193,6 +196,7 @@ fn gated_norm_linear_residual_matches_its_oracle() {
                     o: o.mat(),
                     norm,
                     dropout,
+                    mask: None,
                     w: w.mat(),
                     stats: stats.mat(),
                     dy: dys.mat(),
