@@ -230,15 +230,9 @@ impl<U: Unweigh> BackwardTask<'_, U> {
         let (rows, keys) = (window.queries.next_multiple_of(MR), window.keys.next_multiple_of(NR));
         unsafe {
             d_o.pack_columns::<V>(rows, pass.scale, s.d_o);
-            if q.as_columns().is_none() {
-                q.pack_columns::<V>(rows, 1.0, s.q);
-            }
-            if k.as_columns().is_none() {
-                k.pack_columns::<V>(window.keys, 1.0, s.k);
-            }
             let operands = Operands {
-                q: q.as_columns().unwrap_or(Columns::packed(s.q)),
-                k: k.as_columns().unwrap_or(Columns::packed(s.k)),
+                q: q.columns::<V>(rows, s.q),
+                k: k.columns::<V>(window.keys, s.k),
             };
             k.transposed::<V>(keys, s.k_t);
             v.transposed::<V>(keys, s.v_t);

@@ -192,17 +192,14 @@ impl<W: Weigh> ForwardTask<'_, W> {
         let [q, k, v] = self.operands(window, head);
         unsafe {
             let packed_q = self.scratch.q.add(slot * self.pass.padded().0 * BLOCK);
-            if window.key == 0 && q.as_columns().is_none() {
-                q.pack_columns::<V>(window.queries.next_multiple_of(MR), 1.0, packed_q);
-            }
-            if v.as_columns().is_none() {
-                v.pack_columns::<V>(window.keys, 1.0, self.scratch.v);
-            }
-            k.transposed::<V>(window.keys.next_multiple_of(NR), self.scratch.k);
             let operands = Operands {
-                q: q.as_columns().unwrap_or(Columns::packed(packed_q)),
-                v: v.as_columns().unwrap_or(Columns::packed(self.scratch.v)),
+                q: match window.key {
+                    0 => q.columns::<V>(window.queries.next_multiple_of(MR), packed_q),
+                    _ => q.as_columns().unwrap_or(Columns::packed(packed_q)),
+                },
+                v: v.columns::<V>(window.keys, self.scratch.v),
             };
+            k.transposed::<V>(window.keys.next_multiple_of(NR), self.scratch.k);
             for from in (0..window.queries).step_by(STRIP) {
                 let until = window.queries.min(from + STRIP);
                 for tile in (0..window.visible(until - 1)).step_by(KEYS) {

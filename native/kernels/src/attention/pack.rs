@@ -66,6 +66,18 @@ impl Part {
         })
     }
 
+    /// The column form: where the part lies, or packed at `to` with zeros up to row `padded`.
+    #[inline(always)]
+    pub unsafe fn columns<V: Simd>(self, padded: usize, to: *mut f32) -> Columns {
+        match self.as_columns() {
+            Some(columns) => columns,
+            None => {
+                unsafe { self.pack_columns::<V>(padded, 1.0, to) };
+                Columns::packed(to)
+            }
+        }
+    }
+
     /// Packs the column form `[width/16][BLOCK][16]`, every element times `scale`; rows up to `padded` are zero.
     #[inline(always)]
     pub unsafe fn pack_columns<V: Simd>(self, padded: usize, scale: f32, to: *mut f32) {

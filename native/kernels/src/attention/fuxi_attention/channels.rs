@@ -216,11 +216,8 @@ impl ForwardTask<'_> {
                 x.weights::<V>(&window, term, s.weights, std::ptr::null_mut());
                 for (slot, head) in x.heads.of(self.task.group as usize).enumerate() {
                     let sums = s.o.add(slot * x.block());
-                    let v = x.values(&window, head);
-                    if v.as_columns().is_none() {
-                        v.pack_columns::<V>(window.keys, 1.0, s.v);
-                    }
-                    self.head::<V>(&window, v.as_columns().unwrap_or(Columns::packed(s.v)), sums);
+                    let values = x.values(&window, head).columns::<V>(window.keys, s.v);
+                    self.head::<V>(&window, values, sums);
                     if j == i {
                         x.results(self.o, &window, head, channel)
                             .receive::<V>(sums, wide, 1.0, false);
