@@ -68,14 +68,14 @@ impl View {
             true => (j / Panels::WIDTH, j % Panels::WIDTH),
             false => (0, j),
         };
-        let elements = panels * Panels::step(self.rows) + i * self.stride + within;
+        let elements = panels * Panels::size(self.rows) + i * self.stride + within;
         self.ptr.wrapping_add(elements * self.dtype.bytes())
     }
     /// The same memory, its elements in whatever order they lie, and what is between them.
     pub fn unordered(self) -> View {
         match self.in_panels {
             true => View {
-                rows: Panels::step(self.rows) * (self.cols / Panels::WIDTH) / Panels::WIDTH,
+                rows: Panels::size(self.rows) * (self.cols / Panels::WIDTH) / Panels::WIDTH,
                 cols: Panels::WIDTH,
                 in_panels: false,
                 ..self

@@ -17,18 +17,13 @@ pub struct Panels {
     pub cols: usize,
     /// Floats from one row of a panel to the next.
     pub stride: usize,
-    /// Column `j` is in panel `j >> shift`.
-    shift: u32,
-    /// Floats between the end of a panel's first row and the next panel.
-    skip: usize,
+    /// Floats from sixteen columns of a row to the next sixteen: sixteen, or the length of a panel.
+    pub step: usize,
 }
 
 // SAFETY: an address and a shape, as [`Mat`].
 unsafe impl Send for Panels {}
 unsafe impl Sync for Panels {}
-
-/// The shift of a matrix that is one panel.
-const WHOLE: u32 = usize::BITS - 1;
 
 impl Panels {
     /// Columns of a panel.
@@ -36,8 +31,8 @@ impl Panels {
     /// Rows after the last one of a panel, of no meaning: tiles that begin before the end may read on.
     pub const SPARE: usize = MR - 1;
 
-    /// Floats from one panel to the next.
-    pub fn step(rows: usize) -> usize {
+    /// Floats of a panel.
+    pub fn size(rows: usize) -> usize {
         (rows + Panels::SPARE) * Panels::WIDTH
     }
 
@@ -49,14 +44,13 @@ impl Panels {
             rows,
             cols,
             stride: Panels::WIDTH,
-            shift: Panels::WIDTH.ilog2(),
-            skip: Panels::step(rows) - Panels::WIDTH,
+            step: Panels::size(rows),
         }
     }
 
     /// The matrix, if it is in one piece.
     pub fn plain(self) -> Option<MatMut> {
-        (self.shift == WHOLE).then_some(MatMut {
+        (self.step == Panels::WIDTH).then_some(MatMut {
             ptr: self.ptr,
             rows: self.rows,
             cols: self.cols,
@@ -81,7 +75,7 @@ impl Place for Panels {
     #[inline(always)]
     fn at(self, i: usize, j: usize) -> *mut f32 {
         self.ptr
-            .wrapping_add(i * self.stride + j + (j >> self.shift) * self.skip)
+            .wrapping_add(i * self.stride + j / Panels::WIDTH * self.step + j % Panels::WIDTH)
     }
     #[inline(always)]
     fn stride(self) -> usize {
@@ -89,11 +83,11 @@ impl Place for Panels {
     }
     #[inline(always)]
     fn together(self, j: usize, n: usize) -> bool {
-        n == 0 || j >> self.shift == (j + n - 1) >> self.shift
+        !self.in_panels() || n == 0 || j / Panels::WIDTH == (j + n - 1) / Panels::WIDTH
     }
     #[inline(always)]
     fn in_panels(self) -> bool {
-        self.shift != WHOLE
+        self.step != Panels::WIDTH
     }
 }
 
@@ -123,8 +117,7 @@ impl From<Mat> for Panels {
             rows: mat.rows,
             cols: mat.cols,
             stride: mat.stride,
-            shift: WHOLE,
-            skip: 0,
+            step: Panels::WIDTH,
         }
     }
 }

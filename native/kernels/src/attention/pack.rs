@@ -53,16 +53,16 @@ pub struct Part {
 
 impl Part {
     #[inline(always)]
-    fn at(&self, row: usize, col: usize) -> *mut f32 {
-        self.of.at(self.row + row, self.col + col)
+    fn first(&self) -> *mut f32 {
+        self.of.at(self.row, self.col)
     }
 
     /// The column form, if the part lies in it: what follows the last row is not zero then.
     #[inline(always)]
     pub fn as_columns(&self) -> Option<Columns> {
-        self.of.plain().is_none().then(|| Columns {
-            ptr: self.at(0, 0),
-            step: Panels::step(self.of.rows),
+        self.of.in_panels().then(|| Columns {
+            ptr: self.first(),
+            step: self.of.step,
         })
     }
 
@@ -82,11 +82,12 @@ impl Part {
     #[inline(always)]
     pub unsafe fn pack_columns<V: Simd>(self, padded: usize, scale: f32, to: *mut f32) {
         unsafe {
-            let scale = V::splat(scale);
+            let (first, scale) = (self.first().cast_const(), V::splat(scale));
+            let Panels { stride, step, .. } = self.of;
             for row in 0..self.rows {
                 for col in (0..self.width).step_by(NR) {
-                    let (from, left) = (self.at(row, col).cast_const(), self.width - col);
-                    V::prefetch(from.wrapping_add(AHEAD * self.of.stride));
+                    let (from, left) = (first.add(row * stride + col / NR * step), self.width - col);
+                    V::prefetch(from.wrapping_add(AHEAD * stride));
                     let (low, high) = match left >= NR {
                         true => (V::load(from), V::load(from.add(LANES))),
                         false => (
@@ -114,20 +115,22 @@ impl Part {
     #[inline(always)]
     pub unsafe fn transposed<V: Simd>(self, padded: usize, to: *mut f32) {
         unsafe {
-            let deep = self.width.next_multiple_of(LANES);
+            let (first, deep) = (self.first().cast_const(), self.width.next_multiple_of(LANES));
+            let Panels { stride, step, .. } = self.of;
             for row in (0..padded).step_by(LANES) {
                 for col in (0..self.width).step_by(LANES) {
+                    let from = first.wrapping_add(row * stride + col / NR * step + col % NR);
                     let mut rows = [V::zero(); LANES];
                     if row + LANES <= self.rows && col + LANES <= self.width {
                         for (r, lanes) in rows.iter_mut().enumerate() {
-                            *lanes = V::load(self.at(row + r, col));
+                            *lanes = V::load(from.add(r * stride));
                             if col % LINE == 0 {
-                                V::prefetch(self.at(row + r, col).wrapping_add(AHEAD * self.of.stride));
+                                V::prefetch(from.wrapping_add((AHEAD + r) * stride));
                             }
                         }
                     } else {
                         for (r, lanes) in rows.iter_mut().enumerate().take(self.rows.saturating_sub(row)) {
-                            *lanes = V::load_upto(self.at(row + r, col), self.width - col);
+                            *lanes = V::load_upto(from.add(r * stride), self.width - col);
                         }
                     }
                     let to = to.add(row / NR * deep * NR + col * NR + row % NR);
@@ -143,7 +146,7 @@ impl Part {
     pub unsafe fn zero(self) {
         for row in 0..self.rows {
             for col in 0..self.width {
-                unsafe { *self.at(row, col) = 0.0 };
+                unsafe { *self.of.at(self.row + row, self.col + col) = 0.0 };
             }
         }
     }
@@ -152,10 +155,10 @@ impl Part {
     #[inline(always)]
     pub unsafe fn receive<V: Simd>(self, from: *const f32, stride: usize, scale: f32, add: bool) {
         unsafe {
-            let scale = V::splat(scale);
+            let (first, scale) = (self.first(), V::splat(scale));
             for row in 0..self.rows {
                 for line in (0..self.width).step_by(LINE) {
-                    let to = self.at(row, line);
+                    let to = first.add(row * self.of.stride + line / LINE * self.of.step);
                     V::prefetch(to.wrapping_add(AHEAD * self.of.stride));
                     for col in (line..self.width.min(line + LINE)).step_by(LANES) {
                         let (to, left) = (to.add(col - line), self.width - col);

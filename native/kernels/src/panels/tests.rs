@@ -19,7 +19,7 @@ struct Laid {
 impl Laid {
     fn new(seed: u64, [rows, cols]: [usize; 2], panels: bool) -> Laid {
         let floats = match panels {
-            true => Panels::step(rows) * cols / Panels::WIDTH,
+            true => Panels::size(rows) * cols / Panels::WIDTH,
             false => rows * cols,
         };
         // What lies between panels means nothing, and must not come through.
