@@ -3,7 +3,7 @@
 import type { ModelConfig } from '../config/schema.js';
 import type { Layout } from '../tensor/tensor.js';
 
-/** Columns of a panel. */
+/** Columns of a panel, see `Layout`. */
 const PANEL = 16;
 
 export function headLayout({ dqk, dv }: Pick<ModelConfig, 'dqk' | 'dv'>): Layout {

@@ -175,26 +175,21 @@ impl Tensors {
     /// Columns `[from, from + cols)` as a tensor of its own that shares the memory.
     pub fn columns(&mut self, handle: f64, from: usize, cols: usize) -> Outcome<f64> {
         let whole = *self.view("view", "tensor", handle)?;
-        if from.checked_add(cols).is_none_or(|end| end > whole.cols) {
-            let expected = format!("a range within {} columns", whole.cols);
-            return Err(refusal(
+        let refuse = |expected: String| {
+            Err(refusal(
                 "shape",
                 "view",
                 "columns",
                 expected,
                 format!("{cols} from {from}"),
-            ));
+            ))
+        };
+        if from.checked_add(cols).is_none_or(|end| end > whole.cols) {
+            return refuse(format!("a range within {} columns", whole.cols));
         }
         let divides = |n: usize| n.is_multiple_of(Panels::WIDTH);
         if whole.in_panels && !(divides(from) && divides(cols)) {
-            let expected = format!("whole panels of {}", Panels::WIDTH);
-            return Err(refusal(
-                "shape",
-                "view",
-                "columns",
-                expected,
-                format!("{cols} from {from}"),
-            ));
+            return refuse(format!("whole panels of {}", Panels::WIDTH));
         }
         self.enter(View {
             ptr: whole.at(0, from),

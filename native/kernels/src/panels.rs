@@ -36,7 +36,7 @@ impl Panels {
         (rows + Panels::SPARE) * Panels::WIDTH
     }
 
-    /// Panels from `ptr` on, one behind the other; `cols` is a multiple of their width.
+    /// Panels from `ptr` on, one behind the other, each of [`Panels::size`]; `cols` is a multiple of their width.
     pub fn new(ptr: *mut f32, rows: usize, cols: usize) -> Panels {
         assert!(cols.is_multiple_of(Panels::WIDTH));
         Panels {

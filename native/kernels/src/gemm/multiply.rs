@@ -75,21 +75,13 @@ struct Take<'a, F> {
 impl<F: Finish> Kernel for Take<'_, F> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
-        let Take {
-            finish,
-            first,
-            rows,
-            j,
-            n,
-            acc,
-            stride,
-        } = self;
         // SAFETY: the block holds `rows` rows `stride` apart, `n` columns of which are ready.
         unsafe {
+            let (i, rows, j) = (self.first, self.rows, self.j);
             // The usual width as a constant: no tail to test for.
-            match n {
-                NR => finish.take_rows::<V>(first, rows, j, NR, acc, stride),
-                n => finish.take_rows::<V>(first, rows, j, n, acc, stride),
+            match self.n {
+                NR => self.finish.take_rows::<V>(i, rows, j, NR, self.acc, self.stride),
+                n => self.finish.take_rows::<V>(i, rows, j, n, self.acc, self.stride),
             }
         }
     }
@@ -97,7 +89,7 @@ impl<F: Finish> Kernel for Take<'_, F> {
 
 /// Neighbouring panels of results: packed A times packed panels of B, taken tile by tile if the results are final, so
 /// that stores drain while the next tile computes.
-struct Panels<'a, F> {
+struct Neighbours<'a, F> {
     depth: usize,
     a: *const f32,
     /// Panels one after the other.
@@ -110,7 +102,7 @@ struct Panels<'a, F> {
     take: Take<'a, F>,
 }
 
-impl<F: Finish> Kernel for Panels<'_, F> {
+impl<F: Finish> Kernel for Neighbours<'_, F> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
         let Take {
@@ -232,7 +224,7 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
                 };
                 dispatch(cx.isa, source);
                 for j in (0..n).step_by(PANELS * NR) {
-                    let panels = Panels {
+                    let panels = Neighbours {
                         depth,
                         a,
                         b: weights.as_ptr().add(at * panels * NR + j * depth),
