@@ -1,8 +1,8 @@
 // A model of one's own, written from the ops, trained by the same trainer as the built-in ones: HSTU's block with one
 // change, a ReLU feed-forward after the attention. No Rust, no change to the package.
 //
-//   npx turbogr synth --out log.csv --users 500 --videos 500 --mean-length 80
-//   npx jiti examples/own-model.ts log.csv
+//   npx turbogr synth --out log.csv --users 500 --videos 300 --mean-length 60
+//   npx jiti examples/own-model.ts log.csv [run folder]
 //
 // T tokens, D width, N = longest sequence + output slots.
 
@@ -39,9 +39,11 @@ function hstuWithFeedForward({ model }: ResolvedConfig): ModelDefinition {
   };
 }
 
+const [log = 'log.csv', run] = process.argv.slice(2);
 const report = await train({
-  data: process.argv[2] ?? 'log.csv',
-  config: { model: { d: 48, heads: 2, maxLength: 100 }, optimizer: { lr: 2e-3 }, batch: { tokens: 4096 }, epochs: 10 },
+  data: log,
+  ...(run !== undefined && { run }),
+  config: { model: { d: 48, heads: 2, maxLength: 100 }, epochs: 12 },
   model: hstuWithFeedForward,
   onEvent: event => {
     if (event.kind === 'validation') console.log(`epoch ${event.epoch + 1}: ${event.metric} ${event.value.toFixed(4)}`);

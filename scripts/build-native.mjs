@@ -1,35 +1,72 @@
 // Builds the addon: cargo compiles native/binding, the library is copied to native/turbogr.node (the path the loader
 // opens). Needs cargo and a C compiler (the linker); everything else comes from the crates in Cargo.lock.
+//
+// In a clone without cargo the prebuilt package of this platform is installed instead: `node scripts/build-native.mjs`.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, renameSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+const [, wanted] = /rust-version = "([\d.]+)"/.exec(readFileSync(join(root, 'Cargo.toml'), 'utf8'));
+const REMEDY = `Install Rust ${wanted} or newer from https://rustup.rs (a distribution's cargo is often older), then run: npm run build:native`;
 
-if (spawnSync('cargo', ['--version']).status !== 0) {
-  console.error(
-    'turbogr: cargo was not found. Install Rust (https://rustup.rs, or your system package "cargo"), then run: npm run build:native',
+const found = spawnSync('cargo', ['--version'], { cwd: root, encoding: 'utf8' });
+if (found.status !== 0) {
+  if (installPrebuilt()) process.exit(0);
+  fail(
+    `cargo was not found, and no prebuilt core for ${process.platform}-${process.arch} could be installed. ${REMEDY}`,
   );
-  process.exit(1);
 }
+const [, version] = /cargo (\S+)/.exec(found.stdout) ?? [];
+if (compare(version, wanted) < 0) fail(`cargo ${version} is too old for the native core. ${REMEDY}`);
 
-const build = spawnSync('cargo', ['build', '--release', '--locked', '--quiet', '-p', 'turbogr-binding'], {
+// With `--probes`: a second addon for tests, native/turbogr-probes.node, which can also panic, delay and leave out waits.
+const probes = process.argv.includes('--probes');
+const target = process.env.TURBOGR_RUST_TARGET; // for cross builds: a Rust target triple
+const flags = [...(target ? ['--target', target] : []), ...(probes ? ['--features', 'probes'] : [])];
+const build = spawnSync('cargo', ['build', '--release', '--locked', '--quiet', '-p', 'turbogr-binding', ...flags], {
   cwd: root,
   stdio: 'inherit',
 });
 if (build.status !== 0) {
-  console.error(
-    'turbogr: the native core did not build; the first compiler error above is the cause. If a linker is missing, install a C compiler (Debian: apt-get install build-essential).',
+  fail(
+    'the native core did not build; the first compiler error above is the cause. If a linker is missing, install a C compiler (Debian: apt-get install build-essential).',
   );
-  process.exit(build.status ?? 1);
 }
 
 const library =
   { darwin: 'libturbogr_binding.dylib', win32: 'turbogr_binding.dll' }[process.platform] ?? 'libturbogr_binding.so';
-const target = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
-const addon = join(root, 'native', 'turbogr.node');
-mkdirSync(join(root, 'native'), { recursive: true });
+const built = join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), target ?? '', 'release', library);
+const addon = join(root, 'native', probes ? 'turbogr-probes.node' : 'turbogr.node');
 // A new inode and a rename: a process that has the old addon mapped keeps it.
-copyFileSync(join(target, 'release', library), `${addon}.${process.pid}`);
+copyFileSync(built, `${addon}.${process.pid}`);
 renameSync(`${addon}.${process.pid}`, addon);
+
+/** Whether a clone now has the prebuilt core; nothing of the lock file changes. */
+function installPrebuilt() {
+  if (!existsSync(join(root, 'scripts', 'targets.mjs'))) return false; // an installed package: npm has chosen already
+  const musl = process.platform === 'linux' && !process.report.getReport().header.glibcVersionRuntime;
+  const abi = { linux: musl ? '-musl' : '-gnu', win32: '-msvc' }[process.platform] ?? '';
+  const name = `@turbogr/core-${process.platform}-${process.arch}${abi}`;
+  if (existsSync(join(root, 'node_modules', name, 'turbogr.node'))) return true;
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  console.error(`turbogr: cargo was not found; installing the prebuilt core ${name}@${version}`);
+  const install = ['install', '--no-save', '--no-package-lock', '--no-audit', '--no-fund', `${name}@${version}`];
+  const npm = spawnSync('npm', install, {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    shell: process.platform === 'win32',
+  });
+  return npm.status === 0;
+}
+
+function compare(a = '0', b) {
+  const [x, y] = [a, b].map(text => text.split('.').map(Number));
+  return x[0] - y[0] || x[1] - y[1];
+}
+
+function fail(message) {
+  console.error(`turbogr: ${message}`);
+  process.exit(1);
+}

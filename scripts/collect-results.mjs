@@ -1,5 +1,6 @@
 // Collects the reports of finished runs into docs/results.json and the table of docs/results.md, so that no figure there
-// is typed by hand. A row is known by its command and its split's fingerprint; a newer run replaces an older one.
+// is typed by hand. A row is known by its command and its split's fingerprint; a newer run replaces an older one. Runs
+// without a recipe, whose settings were chosen from the log, have a table of their own beside the baselines.
 //
 //   node scripts/collect-results.mjs "MovieLens 1M, order_unstable" runs/ml-1m-hstu runs/ml-1m-sasrec ...
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +15,7 @@ if (!data || runs.length === 0) {
   process.exit(2);
 }
 
-const METRICS = ['hr@10', 'ndcg@10', 'hr@50', 'hr@200', 'ndcg@200', 'mrr'];
+const METRICS = ['hr@1', 'hr@10', 'ndcg@10', 'hr@50', 'hr@200', 'ndcg@200', 'mrr'];
 const jsonPath = join(docs, 'results.json');
 const read = path => JSON.parse(readFileSync(path, 'utf8'));
 
@@ -31,16 +32,16 @@ function rowOf(run) {
   const { config, initialWeights } = read(join(run, 'run.json'));
   const report = read(join(run, 'report.json'));
   const { seed: _named, ...decisive } = config;
-  const changed = changes(decisive, resolveConfig({ recipe: config.recipe }));
+  const changed = config.recipe ? changes(decisive, resolveConfig({ recipe: config.recipe })) : [];
   const { test } = report;
   const metrics = of => Object.fromEntries(METRICS.filter(m => of[m]).map(m => [m, of[m]]));
   return {
     data,
-    recipe: config.recipe,
+    recipe: config.recipe ?? null,
     changes: changed,
     ...(initialWeights && { initialWeights: initialWeights.sha256 }),
     command: [
-      `turbogr train <store> --recipe ${config.recipe} --seed ${report.seed}`,
+      `turbogr train <store>${config.recipe ? ` --recipe ${config.recipe}` : ''} --seed ${report.seed}`,
       ...changed.map(change => `--set ${change}`),
       ...(initialWeights ? ['--initial-weights <weights exported from the run of the recipe alone>'] : []),
     ].join(' '),
@@ -56,6 +57,12 @@ function rowOf(run) {
     model: metrics(test.metrics.model),
     popularity: metrics(test.metrics.popularity),
     markov: metrics(test.metrics['first-order Markov']),
+    ...(test.metrics.recency && { recency: metrics(test.metrics.recency) }),
+    ...(test.metrics.blend && { blend: metrics(test.metrics.blend) }),
+    ...(test.metrics['model alone'] && { alone: metrics(test.metrics['model alone']) }),
+    ...(test.selfFirst !== undefined && { selfFirst: test.selfFirst, repeatedTargets: test.repeatedTargets }),
+    ...(report.chosenOn === 'test' && { chosenOn: 'test' }),
+    ...(config.recipe ? {} : { settings: config }),
   };
 }
 
@@ -66,26 +73,67 @@ const rows = [...byCommand.values()].sort((a, b) => (place(a) < place(b) ? -1 : 
 writeFileSync(jsonPath, `${JSON.stringify({ rows }, null, 1)}\n`);
 
 const figure = (metrics, name) => (metrics[name] ? metrics[name].value.toFixed(4).replace(/^0/, '') : '');
-const lines = [
-  `| data | recipe | ${METRICS.join(' | ')} | Markov hr@10 | epoch | seed | wall clock | digest |`,
-  `|${'---|'.repeat(METRICS.length + 7)}`,
-  ...rows.map(row =>
-    [
-      '',
+/** The recipes' table keeps its columns. */
+const COLUMNS = METRICS.filter(name => name !== 'hr@1');
+const minutes = row => `${(row.seconds / 60).toFixed(1)} min`;
+const tableOf = (head, body) =>
+  [`| ${head.join(' | ')} |`, `|${'---|'.repeat(head.length)}`, ...body.map(cells => `| ${cells.join(' | ')} |`)].join(
+    '\n',
+  );
+
+const recipes = tableOf(
+  ['data', 'recipe', ...COLUMNS, 'Markov hr@10', 'epoch', 'seed', 'wall clock', 'digest'],
+  rows
+    .filter(row => row.recipe)
+    .map(row => [
       row.data,
-      `\`${row.recipe}\`${row.changes.length > 0 ? `, ${row.initialWeights ? 'then' : 'with'} \`${row.changes.join(' ')}\`` : ''}`,
-      ...METRICS.map(name => figure(row.model, name)),
+      `\`${row.recipe}\`${row.changes.length > 0 ? `, ${row.initialWeights ? 'then' : 'with'} \`${row.changes.join(' ')}\`` : ''}` +
+        (row.chosenOn === 'test' ? ' (epoch chosen on test)' : ''),
+      ...COLUMNS.map(name => figure(row.model, name)),
       figure(row.markov, 'hr@10'),
       `${row.chosenEpoch} of ${row.epochs}`,
       row.seed,
-      `${(row.seconds / 60).toFixed(1)} min`,
+      minutes(row),
       `\`${row.digest.slice(0, 12)}\``,
-      '',
-    ]
-      .join(' | ')
-      .trim(),
-  ),
-];
+    ]),
+);
+
+const RANKERS = ['model', 'alone', 'popularity', 'markov', 'recency', 'blend'];
+const triple = metrics => ['hr@1', 'hr@10', 'ndcg@10'].map(name => figure(metrics ?? {}, name)).join(' / ');
+/** By how much the model's ndcg@10 is above the best of popularity, Markov and recency. */
+const lead = row => {
+  const best = Math.max(...['popularity', 'markov', 'recency'].map(name => row[name]['ndcg@10'].value));
+  return `${(100 * (row.model['ndcg@10'].value / best - 1)).toFixed(0)} %`;
+};
+const defaults = tableOf(
+  [
+    'data',
+    'left out',
+    'model',
+    'model alone',
+    'popularity',
+    'Markov',
+    'recency',
+    'blend',
+    'ndcg@10 above the best',
+    'epoch',
+    'wall clock',
+    'digest',
+  ],
+  rows
+    .filter(row => !row.recipe)
+    .map(row => [
+      row.data,
+      row.exclude,
+      ...RANKERS.map(name => triple(row[name])),
+      lead(row),
+      `${row.chosenEpoch} of ${row.epochs}`,
+      minutes(row),
+      `\`${row.digest.slice(0, 12)}\``,
+    ]),
+);
+
 const page = join(docs, 'results.md');
-const text = readFileSync(page, 'utf8');
-writeFileSync(page, text.replace(/(<!-- table -->)[\s\S]*(<!-- end -->)/, `$1\n${lines.join('\n')}\n$2`));
+const put = (text, name, content) =>
+  text.replace(new RegExp(`(<!-- ${name} -->)[\\s\\S]*?(<!-- end -->)`), `$1\n${content}\n$2`);
+writeFileSync(page, put(put(readFileSync(page, 'utf8'), 'table', recipes), 'defaults', defaults));

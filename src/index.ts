@@ -5,9 +5,10 @@
  * import { openRecommender, prepare, train } from 'turbogr';
  *
  * await prepare({ files: ['log.csv'], out: 'store' });
- * const report = await train({ data: 'store', config: { model: { size: 'small' }, epochs: 10 } });
- * using recommender = openRecommender(report.run);
- * console.log(await recommender.recommend(['item-7', 'item-12'], { k: 5 }));
+ * const report = await train({ data: 'store', config: { model: { size: 'micro' }, epochs: 10 } });
+ * const recommender = openRecommender(report.run);
+ * console.log(await recommender.recommend(recommender.historyAt(0), { k: 5 }));
+ * recommender.close();
  * ```
  *
  * A model of one's own is a {@link ModelDefinition} written from the ops; see `examples/`.
@@ -15,12 +16,16 @@
  * @packageDocumentation
  */
 
-export { defineConfig, resolveConfig } from './config/resolve.js';
+export { defineConfig, resolveConfig, resolveForLog } from './config/resolve.js';
+export type { LogStatistics } from './config/log-statistics.js';
+export type { Choice } from './config/rules.js';
+export { logStatistics } from './data/log-statistics.js';
 export { RECIPES } from './config/recipes.js';
 export type { Config, ConfigInput, ModelConfig, ResolvedConfig } from './config/schema.js';
 export type { SequenceSource } from './data/sequence-source.js';
 export type { PrepareInput, PrepareReport } from './data/prepare/options.js';
 export { prepare } from './data/prepare/prepare.js';
+export type { ItemFilter } from './data/items/item-filter.js';
 export { SequenceStore } from './data/store/sequence-store.js';
 export { type SynthOptions, type SynthReport, synthesize } from './data/synth/synthesize.js';
 export type { Estimate, Metrics } from './eval/metrics.js';
@@ -31,15 +36,22 @@ export { Device, type DeviceOptions } from './native/device.js';
 export type { ForwardInput, ModelDefinition, Weights } from './nn/definition.js';
 export * from './nn/parameter-spec.js';
 export * as ops from './ops/index.js';
-export { evaluate, type EvaluateOptions } from './recipes/evaluate.js';
-export { exportWeights } from './recipes/weights.js';
+export { evaluate, type EvaluateOptions } from './jobs/evaluate.js';
+export { recommendAll, type RecommendAllOptions, type RecommendAllReport } from './jobs/recommend-all.js';
+export { embed, type EmbedOptions } from './jobs/embed.js';
+export { type BundleReport, exportBundle } from './jobs/bundle.js';
+export type { Verdict } from './jobs/verdict.js';
+export { exportWeights } from './jobs/weights.js';
 export {
   type HistoryEvent,
+  type HistoryInput,
   openRecommender,
   type Recommendation,
   type RecommendOptions,
+  type RecommendRequest,
   Recommender,
-} from './recipes/recommend.js';
-export { type ModelBuilder, resume, train, type TrainOptions, type TrainReport } from './recipes/train.js';
+} from './jobs/recommend.js';
+export { type ModelBuilder, resume, train, type TrainOptions, type TrainReport } from './jobs/train.js';
+export { tune, type Trial, type TuneOptions, type TuneReport } from './jobs/tune.js';
 export { TurboError } from './tensor/turbo-error.js';
 export { UserError } from './util/errors.js';

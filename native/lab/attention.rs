@@ -4,7 +4,7 @@
 //! Useful FLOPs only: causal pairs, nothing padded, scores recomputed in backward not counted.
 
 use turbogr_kernels::attention::{
-    Backward, Bias, Forward, Inputs, TimeBias, fuxi_attention, hstu_attention, softmax_attention,
+    Backward, Bias, Forward, Inputs, TimeBias, TimeTerm, fuxi_attention, hstu_attention, softmax_attention,
 };
 use turbogr_kernels::measure::{fma_peak, fma_peak_flops};
 use turbogr_kernels::rng::{Dropout, Key, uniform, word};
@@ -162,7 +162,7 @@ fn time(
         all.columns(3 * wide, wide).into(),
     );
     let time = Some(TimeBias {
-        ts_w: &ts_w,
+        term: TimeTerm::Buckets(&ts_w),
         times: &times,
         query_times: &query_times,
     });

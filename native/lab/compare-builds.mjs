@@ -31,7 +31,7 @@ async function open(build) {
   const { Learner } = await load('train/learner.js');
   const { buildDefinition } = await load('nn/build.js');
   const { resolveConfig } = await load('config/resolve.js');
-  const { drawBatch, drawLengths } = await load('cli/random-batch.js');
+  const { drawBatch, drawLengths } = await load('bench/random-batch.js');
 
   const lengths = drawLengths(TOKENS);
   const maxLength = Math.max(...lengths);
@@ -41,11 +41,11 @@ async function open(build) {
     optimizer: { table: 'lazy-adam' },
   });
   const device = Device.open();
-  const shape = { definition: buildDefinition(config.model, true), items: ITEMS, positions: maxLength + 1 };
+  const shape = { definition: buildDefinition(config.model, 86_400), items: ITEMS, positions: maxLength + 1 };
   const learner = new Learner({
     device,
     config,
-    shape: { ...shape, dropout: config.model.dropout, actions: 0, sideFeatures: [] },
+    shape: { ...shape, dropout: config.model.dropout, actions: 0, sideFeatures: [], scoring: config.loss },
     counts: new Int32Array(ITEMS).fill(1),
   });
   const batch = drawBatch(lengths, ITEMS);
@@ -59,7 +59,7 @@ async function open(build) {
     async step(step) {
       ops.length = 0;
       device.call('clock').number(0).tensor(clocks).submit();
-      const { loss } = learner.step([batch], { step, totalSteps: 1000 });
+      const { loss } = await learner.step([batch], { step, totalSteps: 1000 });
       const count = ops.length;
       this.loss = await loss;
       const at = Array.from(await device.read(clocks), Number);

@@ -121,6 +121,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
         let args = Sampled {
             u: Mat::new(&u, t, d),
             table: rows().as_ref(),
+            vocabulary: rows().as_ref().rows(),
             positives: &positives,
             negatives: Mat::new(&negatives, t, r),
             logit: LOGIT,
@@ -163,6 +164,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
                 };
                 let args = EmbeddingUpdate {
                     table: rows(),
+                    staged: None,
                     contributions,
                     update,
                     grad_scale: None,
@@ -190,6 +192,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
             };
             let args = EmbeddingUpdate {
                 table: rows(),
+                staged: None,
                 contributions,
                 update,
                 grad_scale: None,
@@ -211,6 +214,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
             };
             let args = EmbeddingUpdate {
                 table: rows(),
+                staged: None,
                 contributions,
                 update,
                 grad_scale: None,
@@ -270,6 +274,7 @@ fn retrieval(b: &Bench, [q, d, v]: [usize; 3], k: usize) {
             table,
             targets: &targets,
             excluded: None,
+            bonus: None,
             ranks: &mut ranks,
         };
         target_rank(cx, args).expect("target_rank");

@@ -1,17 +1,21 @@
 // `turbogr bench`: measurements, each a table for people and one JSON object for machines.
 import { Command } from '@commander-js/extra-typings';
-import { benchBalanceCommand } from './bench-balance.js';
-import { benchPrepareCommand } from './bench-prepare.js';
-import { benchKernelsCommand } from './bench-kernels.js';
-import { benchScalingCommand } from './bench-scaling.js';
-import { benchStepCommand } from './bench-step.js';
+import { benchBalanceCommand } from '../bench/balance.js';
+import { benchKernelsCommand } from '../bench/kernels.js';
+import { benchNegativesCommand } from '../bench/negatives.js';
+import { benchPaperCommand } from '../bench/paper/paper.js';
+import { benchPrepareCommand } from '../bench/prepare.js';
+import { benchScalingCommand } from '../bench/scaling.js';
+import { benchStepCommand } from '../bench/step.js';
 
 export function benchCommand(): Command {
   return new Command('bench')
-    .description('measure kernels, steps, preparation, balance and scaling on this machine')
+    .description('measure kernels, steps, negatives, preparation, balance and scaling; the paper beside ours')
     .addCommand(benchKernelsCommand())
     .addCommand(benchStepCommand())
+    .addCommand(benchNegativesCommand())
     .addCommand(benchPrepareCommand())
     .addCommand(benchBalanceCommand())
-    .addCommand(benchScalingCommand());
+    .addCommand(benchScalingCommand())
+    .addCommand(benchPaperCommand());
 }

@@ -1,19 +1,9 @@
 // The flags by which a config is given on the command line, the same for every command that takes one.
 // Later ones win: recipe, then file, then --set, then the short flags.
 
-import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import type { Command } from '@commander-js/extra-typings';
 import { parseAssignments, readConfigFile, type UncheckedConfig } from '../config/resolve.js';
-
-export function parseWhole(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
-  return Number(text);
-}
-
-function parsePositive(text: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new InvalidArgumentError('It must be a number above 0.');
-  return value;
-}
+import { positiveNumber, wholeNumber } from '../util/number-flags.js';
 
 function collect(value: string, earlier: string[]): string[] {
   return [...earlier, value];
@@ -22,14 +12,14 @@ function collect(value: string, earlier: string[]): string[] {
 export function withConfigFlags<A extends unknown[]>(command: Command<A>) {
   return command
     .option('--recipe <name>', 'named starting point, such as ml-1m-hstu')
-    .option('--config <file>', 'YAML, JSON, .js or .ts file with the config')
+    .option('--config <file>', 'YAML or JSON file with the config, or a .js or .ts module, whose code is run')
     .option('--set <key=value>', 'any key of the config, such as model.d=64; may be repeated', collect, [])
     .option('--model <kind>', 'hstu, fuxi or sasrec')
-    .option('--size <name>', 'tiny, small, medium, large or long')
-    .option('--epochs <count>', 'epochs to train', parseWhole)
-    .option('--lr <rate>', 'peak learning rate', parsePositive)
-    .option('--seed <number>', 'same seed, same weights', parseWhole)
-    .option('--threads <count>', 'worker threads; never changes a result', parseWhole);
+    .option('--size <name>', 'nano, micro, mini; the paper: tiny, small, medium, large, long')
+    .option('--epochs <count>', 'epochs to train', wholeNumber)
+    .option('--lr <rate>', 'peak learning rate', positiveNumber)
+    .option('--seed <number>', 'same seed, same weights', wholeNumber)
+    .option('--threads <count>', 'worker threads; never changes a result', wholeNumber);
 }
 
 export interface ConfigFlags {

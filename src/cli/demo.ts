@@ -1,22 +1,25 @@
 // `turbogr demo`: the whole job on a log made on the spot, in about a minute: make, prepare, train, evaluate, recommend.
-// Everything it writes is under one folder, which it empties first.
-import { rmSync } from 'node:fs';
+// Everything it writes is under one folder, which it empties first, if it is one that it made.
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
 import { defineConfig } from '../config/resolve.js';
 import { prepare } from '../data/prepare/prepare.js';
 import { synthesize } from '../data/synth/synthesize.js';
 import { readEvents } from '../train/event-log.js';
-import { openRecommender } from '../recipes/recommend.js';
-import { train } from '../recipes/train.js';
+import { openRecommender } from '../jobs/recommend.js';
+import { train } from '../jobs/train.js';
+import { makeFolder } from '../util/atomic-file.js';
+import { UserError } from '../util/errors.js';
 import { formatCount } from '../util/terminal.js';
-import { parseWhole } from './config-flags.js';
+import { wholeNumber } from '../util/number-flags.js';
 import { curve } from './curve.js';
 import { watchRun } from './watch-run.js';
 
 const LOG = { users: 2000, videos: 1000, meanLength: 100, seed: 1 };
 
 const CONFIG = defineConfig({
+  recipe: 'plain',
   model: { kind: 'hstu', d: 64, blocks: 2, heads: 2, maxLength: 200, dropout: 0.2 },
   optimizer: { lr: 3e-3, schedule: { kind: 'cosine', warmup: 20, floor: 0.05 } },
   batch: { tokens: 4096 },
@@ -30,13 +33,17 @@ const SHOWN = 4;
 export function demoCommand() {
   return new Command('demo')
     .description('make a log, prepare it, train a small HSTU on it, evaluate, recommend: about a minute')
-    .option('--folder <folder>', 'where everything goes; emptied first', join('runs', 'demo'))
-    .option('--epochs <count>', 'epochs to train', parseWhole, CONFIG.epochs)
-    .option('--threads <count>', 'worker threads; never changes a result', parseWhole)
+    .option(
+      '--folder <folder>',
+      'where everything goes; a folder of an earlier demo is emptied first',
+      join('runs', 'demo'),
+    )
+    .option('--epochs <count>', 'epochs to train', wholeNumber, CONFIG.epochs)
+    .option('--threads <count>', 'worker threads; never changes a result', wholeNumber)
     .action(async ({ folder, epochs, threads }) => {
       const say = (text: string) => process.stdout.write(`${text}\n`);
       const [log, store, run] = [join(folder, 'log.csv'), join(folder, 'store'), join(folder, 'run')];
-      rmSync(folder, { recursive: true, force: true });
+      emptyOwnFolder(folder);
 
       say(`1. A synthetic log: ${log}`);
       const { events, users, videos, margin } = await synthesize({ out: log, ...LOG });
@@ -69,8 +76,27 @@ export function demoCommand() {
 
       say('\n5. What it would show next (the event that really came is held back; * marks it where it was found)');
       await showUsers(run, say);
-      say(`\nGo on: turbogr recommend ${run} --user 0 | turbogr evaluate ${run} | turbogr train <your log>.csv`);
+      say('\nGo on:');
+      for (const next of [`recommend ${run} --user 0`, `evaluate ${run}`, 'train <your log>.csv']) {
+        say(`  npx turbogr ${next}`);
+      }
     });
+}
+
+/** Says that a folder is a demo's: only such a one is ever emptied. */
+const MARKER = '.turbogr-demo';
+
+export function emptyOwnFolder(folder: string): void {
+  if (existsSync(folder) && readdirSync(folder).length > 0 && !existsSync(join(folder, MARKER))) {
+    throw new UserError(
+      'not-a-demo',
+      `${folder} holds files that no demo wrote, and the demo would remove them`,
+      'Choose another place with --folder, or remove the folder yourself.',
+    );
+  }
+  rmSync(folder, { recursive: true, force: true });
+  makeFolder(folder);
+  writeFileSync(join(folder, MARKER), '');
 }
 
 async function showUsers(run: string, say: (text: string) => void): Promise<void> {

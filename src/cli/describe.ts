@@ -1,8 +1,9 @@
 // Sentences that several commands print.
 import type { ModelConfig } from '../config/schema.js';
-import type { TrainReport, TrainStart } from '../recipes/train.js';
+import type { TrainReport, TrainStart } from '../jobs/train.js';
 import { describeEvaluation } from '../eval/report.js';
-import { formatCount, formatSeconds } from '../util/terminal.js';
+import type { Verdict } from '../jobs/verdict.js';
+import { coloured, formatCount, formatSeconds, formatShare } from '../util/terminal.js';
 
 const NAMES = { hstu: 'HSTU', fuxi: 'FuXi-alpha', sasrec: 'SASRec' };
 
@@ -11,10 +12,12 @@ export function formatMillions(count: number): string {
   return count < 100_000 ? formatCount(count) : `${(count / 1e6).toFixed(2)} M`;
 }
 
-export function describeParameters(model: ModelConfig, blockParameters: number): string {
+export function describeParameters(model: ModelConfig, blockParameters: number, kind: string = model.kind): string {
   const { d, blocks, heads, dqk, dv, maxLength } = model;
+  const count = `${formatMillions(blockParameters)} parameters in the blocks`;
+  if (kind !== model.kind) return `${kind}: length ${maxLength}, ${count}`; // a model of one's own decides its shape
   const widths = dqk === dv ? `heads of ${dqk}` : `heads of ${dqk} (query, key) and ${dv} (value)`;
-  return `${NAMES[model.kind]}: ${blocks} blocks, width ${d}, ${heads} ${widths}, length ${maxLength}, ${formatMillions(blockParameters)} parameters in the blocks`;
+  return `${NAMES[model.kind]}: ${blocks} blocks, width ${d}, ${heads} ${widths}, length ${maxLength}, ${count}`;
 }
 
 export function describeStart(start: TrainStart): string {
@@ -22,13 +25,44 @@ export function describeStart(start: TrainStart): string {
   const size = 'tokens' in config.batch ? `${formatCount(config.batch.tokens)} tokens` : `${config.batch.users} users`;
   return [
     `${start.run}: ${formatCount(start.users)} users, ${formatCount(start.items)} items, ` +
-      `${formatCount(start.tokensPerEpoch)} tokens an epoch`,
-    `${describeParameters(config.model, start.blockParameters)}; positions and other dense ` +
+      `${formatCount(start.tokensPerEpoch)} tokens per epoch`,
+    ...describeLeftOut(start),
+    `${describeParameters(config.model, start.blockParameters, start.model)}; positions and other dense ` +
       `${formatMillions(start.denseParameters - start.blockParameters)}, item table ${formatMillions(start.tableParameters)}`,
     `${config.loss.kind}, ${config.optimizer.table} on the table, lr ${config.optimizer.lr}, batches of ${size}, ` +
       `${config.epochs} epochs, about ${formatCount(start.totalSteps)} steps, seed ${config.seed}`,
+    ...describeChoices(start),
     ...adviseBatch(start),
   ].join('\n');
+}
+
+function describeChoices({ choices }: TrainStart): string[] {
+  if (choices.length === 0) return [];
+  return [`chosen from the log: ${choices.map(({ key, value }) => `${key} ${value}`).join(', ')}`];
+}
+
+/** What the model will never see, and the switch that changes it. */
+function describeLeftOut({ prepared, untrainedEvents, trainingEvents, config }: TrainStart): string[] {
+  const lines: string[] = [];
+  if (prepared) {
+    const columns = Object.entries(prepared.columns).map(([role, name]) => `${role} = ${name}`);
+    lines.push(`columns: ${columns.join(', ')} (--user, --item, --time, --action name others)`);
+    const { rows, share, reasons } = prepared.bad;
+    if (rows > 0) {
+      const why = Object.entries(reasons).map(([reason, count]) => `${formatCount(count)} ${reason}`);
+      lines.push(
+        `bad rows left out: ${formatCount(rows)} (${formatShare(share)}): ${why.join(', ')}; all in rejects.csv`,
+      );
+    }
+  }
+  if (untrainedEvents > 0) {
+    const share = formatShare(untrainedEvents / trainingEvents, 1);
+    lines.push(
+      `never trained on: ${formatCount(untrainedEvents)} of ${formatCount(trainingEvents)} training events (${share}), older than a user's ` +
+        `newest ${formatCount(config.model.maxLength + 1)}; --set window=sliding trains on all`,
+    );
+  }
+  return lines;
 }
 
 /** Fewer steps an epoch than this, and a model hardly moves. */
@@ -49,8 +83,19 @@ export function describeReport(report: TrainReport): string {
   if (report.best) {
     const { value, epoch } = report.best;
     const tested = report.test ? '; tested with those weights' : '';
-    lines.push(`best validation ${report.metric} ${value.toFixed(4)} after epoch ${epoch + 1}${tested}`);
+    lines.push(`best ${report.chosenOn} ${report.metric} ${value.toFixed(4)} after epoch ${epoch + 1}${tested}`);
   }
+  if (report.stillImproving) lines.push('validation was still improving at the end: more epochs may help');
+  if (report.chosenOn === 'test')
+    lines.push('the epoch was chosen on the test events: the figures below are not held out');
   if (report.test) lines.push('', describeEvaluation(report.test));
+  if (report.verdict) lines.push('', describeVerdict(report.verdict));
   return lines.join('\n');
+}
+
+/** The last words of a command: what the result means, and what to do next. */
+export function describeVerdict({ kind, lines, next }: Verdict): string {
+  const colour = kind === 'ahead' ? 'green' : 'yellow';
+  const sentences = lines.map(line => coloured(`${line[0]!.toUpperCase()}${line.slice(1)}.`, colour));
+  return [...sentences, `${coloured('Next:', 'bold')} ${next}`].join('\n');
 }

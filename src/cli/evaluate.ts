@@ -1,27 +1,42 @@
 // `turbogr evaluate`: a trained run on its held-out events, beside the baselines.
 import { Command, Option } from '@commander-js/extra-typings';
 import { describeEvaluation } from '../eval/report.js';
-import { evaluate } from '../recipes/evaluate.js';
-import { parseWhole } from './config-flags.js';
+import { evaluate } from '../jobs/evaluate.js';
+import { judge } from '../jobs/verdict.js';
+import { wholeNumber } from '../util/number-flags.js';
+import { fitted } from '../util/terminal.js';
+import { describeVerdict } from './describe.js';
 
 export function evaluateCommand() {
   return new Command('evaluate')
-    .description('rank the held-out events of a run in the whole catalogue, beside popularity and Markov')
+    .description(
+      'rank the held-out events of a run in the whole catalogue, beside popularity, Markov, recency and their blend',
+    )
     .argument('<run>', 'folder of the run')
     .addOption(
       new Option('--part <part>', 'held-out part').choices(['test', 'validation'] as const).default('test' as const),
     )
     .addOption(
-      new Option('--exclude <what>', 'left out of the ranking; as in the config unless given').choices([
+      new Option('--exclude <what>', 'left out of the ranking; by default as in the config').choices([
         'history',
         'input',
         'none',
       ] as const),
     )
-    .option('--threads <count>', 'worker threads', parseWhole)
+    .option('--store <folder>', "where the run's sequence store is now, if it was moved")
+    .option('--no-verify', 'do not compare the store with its checksums')
+    .option('--threads <count>', 'worker threads', wholeNumber)
     .option('--json', 'print the report as JSON')
-    .action(async (run, { json, part, exclude, threads }) => {
-      const report = await evaluate(run, { part, ...(exclude && { exclude }), ...(threads && { threads }) });
-      process.stdout.write(`${json ? JSON.stringify(report) : describeEvaluation(report)}\n`);
+    .action(async (run, { json, part, exclude, threads, store, verify }) => {
+      const report = await evaluate(run, {
+        part,
+        verify,
+        ...(exclude && { exclude }),
+        ...(threads && { threads }),
+        ...(store !== undefined && { store }),
+      });
+      const verdict = judge({ run, test: report });
+      const text = `${describeEvaluation(report)}\n\n${describeVerdict(verdict)}`;
+      process.stdout.write(`${json ? JSON.stringify({ ...report, verdict }) : fitted(text)}\n`);
     });
 }

@@ -1,14 +1,16 @@
 // `turbogr resume`: an interrupted run goes on as if nothing had happened.
 import { Command } from '@commander-js/extra-typings';
-import { resume } from '../recipes/train.js';
+import { resume } from '../jobs/train.js';
 import { watchRun } from './watch-run.js';
 
 export function resumeCommand() {
   return new Command('resume')
     .description('continue an interrupted run from its newest sound checkpoint')
     .argument('<run>', 'folder of the run')
+    .option('--store <folder>', "where the run's sequence store is now, if it was moved")
+    .option('--no-verify', 'do not compare the store with its checksums')
     .option('--json', 'print the report as JSON')
-    .action(async (run, { json = false }) => {
-      await watchRun(json, watch => resume(run, watch));
+    .action(async (run, { json = false, store, verify }) => {
+      await watchRun(json, watch => resume(run, { ...watch, verify, ...(store !== undefined && { store }) }));
     });
 }

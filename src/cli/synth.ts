@@ -1,31 +1,21 @@
 // `turbogr synth`: a synthetic interaction log, and what there is to learn in it.
-import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { Command, Option } from '@commander-js/extra-typings';
 import { type SynthReport, synthesize } from '../data/synth/synthesize.js';
+import { UserError } from '../util/errors.js';
+import { interruptible } from '../util/interrupt.js';
+import { largeCount, wholeNumber } from '../util/number-flags.js';
 import { formatCount, formatSeconds, formatShare, ProgressLine, table } from '../util/terminal.js';
-
-/** Plain numbers and the usual shorthands: 60e6, 60M, 27k. */
-function parseCount(text: string): number {
-  const match = /^([\d.]+(?:e\d+)?)([kM]?)$/.exec(text);
-  const value = match ? Number(match[1]) * (match[2] === 'M' ? 1e6 : match[2] === 'k' ? 1e3 : 1) : Number.NaN;
-  if (!(value > 0)) throw new InvalidArgumentError('It must be a number above 0, for example 5000, 60e6 or 60M.');
-  return value;
-}
-
-function parseSeed(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 0 to 10^15 - 1.');
-  return Number(text);
-}
 
 export function synthCommand() {
   return new Command('synth')
     .description('make a synthetic log of the shape of KuaiRand-27K, at any scale, from a seed')
     .requiredOption('--out <path>', "a file ending in .csv or .parquet, or a folder for KuaiRand's own set of files")
-    .option('--scale <share>', 'share of the users of KuaiRand-27K (0.01 unless users or rows are given)', parseCount)
-    .option('--users <count>', 'number of users', parseCount)
-    .option('--rows <count>', 'exactly so many events, with as many users as that takes', parseCount)
-    .option('--videos <count>', 'size of the catalogue (a tenth of the events unless given)', parseCount)
-    .option('--mean-length <events>', 'events per user (11,849 as in KuaiRand unless given)', parseCount)
-    .option('--seed <number>', 'same seed, same bytes', parseSeed, 1)
+    .option('--scale <share>', 'share of the users of KuaiRand-27K (0.01 unless users or rows are given)', largeCount)
+    .option('--users <count>', 'number of users', largeCount)
+    .option('--rows <count>', 'exactly so many events, with as many users as that takes', largeCount)
+    .option('--videos <count>', 'size of the catalogue (a tenth of the events unless given)', largeCount)
+    .option('--mean-length <events>', 'events per user (11,849 as in KuaiRand unless given)', largeCount)
+    .option('--seed <number>', 'same seed, same bytes', wholeNumber, 1)
     .addOption(
       new Option('--format <format>', 'by the ending of --out unless given').choices(['csv', 'parquet'] as const),
     )
@@ -41,26 +31,19 @@ export function synthCommand() {
     .option('--json', 'print the report as JSON')
     .action(async ({ json, ...options }) => {
       const progress = new ProgressLine();
-      const stop = new AbortController();
-      const onSignal = () => stop.abort();
-      process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
-      try {
-        const report = await synthesize({
-          ...options,
-          signal: stop.signal,
-          onProgress: (done, total) =>
-            progress.update(`${formatCount(done)} of ${formatCount(total)} events, ${formatShare(done / total, 0)}`),
-        });
-        progress.clear();
-        process.stdout.write(`${json ? JSON.stringify(report) : describe(report)}\n`);
-      } catch (error) {
-        progress.clear();
-        if (!stop.signal.aborted) throw error;
-        process.stderr.write('turbogr: stopped; nothing was left behind\n');
-        process.exitCode = 130;
-      } finally {
-        process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal);
-      }
+      const onProgress = (done: number, total: number) =>
+        progress.update(`${formatCount(done)} of ${formatCount(total)} events, ${formatShare(done / total, 0)}`);
+      const report = await interruptible(async signal => {
+        try {
+          return await synthesize({ ...options, signal, onProgress });
+        } catch (error) {
+          if (!signal.aborted) throw error;
+          throw new UserError('stopped', 'stopped', 'Nothing was left behind; start it again.', { cause: error });
+        } finally {
+          progress.clear();
+        }
+      });
+      process.stdout.write(`${json ? JSON.stringify(report) : describe(report)}\n`);
     });
 }
 

@@ -1,30 +1,40 @@
-// `turbogr train`: a run from a store or a log file.
+// `turbogr train`: a run from a store or a log.
 import { Command } from '@commander-js/extra-typings';
 import { resolveConfig } from '../config/resolve.js';
-import { train } from '../recipes/train.js';
+import { train } from '../jobs/train.js';
+import { askChoices } from './ask-choices.js';
 import { readConfigFlags, withConfigFlags } from './config-flags.js';
+import { readPrepareFlags, withPrepareFlags } from './prepare-flags.js';
 import { watchRun } from './watch-run.js';
 
 export function trainCommand() {
-  return withConfigFlags(new Command('train').argument('<data>', 'a store made by `turbogr prepare`, or a log file'))
+  const command = withConfigFlags(
+    new Command('train').argument('<data...>', 'a store made by `turbogr prepare`, or the files of a log (globs too)'),
+  )
     .description('train a model, validate it as it goes, and test it at the end')
-    .option('--run <folder>', 'where the run goes (runs/<data>-<model> unless given)')
+    .option('--run <folder>', 'where the run goes (default: runs/<data>-<model>)')
+    .option('--reprepare', 'prepare a changed log again and start the run anew; its weights are lost')
     .option('--initial-weights <file>', 'start from exported weights instead of random ones')
-    .option('--user <column>', 'user column, when <data> is a log file')
-    .option('--item <column>', 'item column')
-    .option('--time <column>', 'time column')
-    .option('--action <column>', 'action column')
+    .option('--no-verify', 'do not compare the store with its checksums')
+    .option('--trace <file>', 'write the first steps as a Chrome trace, by stream, stage and lane')
     .option('--json', 'print the report as JSON')
-    .action(async (data, { run, initialWeights, user, item, time, action, json = false, ...flags }) => {
-      const config = await readConfigFlags(flags);
-      resolveConfig(...config); // what is wrong with it is said before the log is read
-      const prepare = {
-        ...(user && { user }),
-        ...(item && { item }),
-        ...(time && { time }),
-        ...(action && { action }),
+    .action(async (data, { run, reprepare, initialWeights, verify, trace, json = false, ...flags }) => {
+      const settings = await readConfigFlags(flags);
+      resolveConfig(...settings); // what is wrong with it is said before the log is read
+      const { files, choices } = readPrepareFlags(data, command.opts());
+      const start = {
+        data: files,
+        settings,
+        verify,
+        ...(run !== undefined && { run }),
+        ...(reprepare && { reprepare }),
+        ...(initialWeights !== undefined && { initialWeights }),
+        ...(trace !== undefined && { trace }),
       };
-      const start = { ...(run && { run }), ...(initialWeights && { initialWeights }) };
-      await watchRun(json, watch => train({ data, config, prepare, ...start, ...watch }));
+      await watchRun(json, watch =>
+        askChoices(answers => train({ ...start, prepare: { ...choices, ...answers }, ...watch }), watch),
+      );
     });
+  withPrepareFlags(command);
+  return command;
 }

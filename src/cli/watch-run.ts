@@ -1,11 +1,13 @@
-// A run as the person at the terminal sees it: what it is, how it goes, how it ended. The first Ctrl-C finishes the step
+// A run as the person at the terminal sees it: what it is, how it goes, how it ended. The first signal finishes the step
 // and writes a checkpoint; a second one ends the process, which loses nothing but the steps since the last checkpoint.
 import type { Progress } from '../data/prepare/options.js';
+import { launchedRank } from '../dist/launch/join-ranks.js';
 import type { RunEvent } from '../events/event.js';
-import type { TrainReport, TrainStart } from '../recipes/train.js';
+import type { TrainReport, TrainStart } from '../jobs/train.js';
 import { ProgressView } from '../train/progress.js';
 import { UserError } from '../util/errors.js';
-import { formatShare, ProgressLine } from '../util/terminal.js';
+import { interruptible } from '../util/interrupt.js';
+import { fitted, formatShare, ProgressLine } from '../util/terminal.js';
 import { describeReport, describeStart } from './describe.js';
 
 export interface Watch {
@@ -17,14 +19,19 @@ export interface Watch {
 
 /** Runs a job, shows it, and prints its report. With `json`, stdout carries the report alone. */
 export async function watchRun(json: boolean, job: (watch: Watch) => Promise<TrainReport>): Promise<TrainReport> {
-  const say = (line: string) => void (json ? process.stderr : process.stdout).write(`${line}\n`);
-  const stop = new AbortController();
-  const onSignal = () => {
-    if (stop.signal.aborted) process.exit(130);
-    stop.abort();
-    say('\nfinishing this step, then writing a checkpoint; Ctrl-C again to leave at once');
-  };
-  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  const stream = json ? process.stderr : process.stdout;
+  const quiet = launchedRank() > 0; // rank 0 speaks for all
+  const say = (line: string) => void (quiet || stream.write(`${fitted(line, stream)}\n`));
+  return await interruptible(
+    signal => watchJob({ json, say, signal }, job),
+    () => say('\nfinishing this step, then writing a checkpoint; Ctrl-C again to leave at once'),
+  );
+}
+
+async function watchJob(
+  { json, say, signal }: { json: boolean; say: (line: string) => void; signal: AbortSignal },
+  job: (watch: Watch) => Promise<TrainReport>,
+): Promise<TrainReport> {
   const preparing = new ProgressLine();
   let view: ProgressView | undefined;
   try {
@@ -37,21 +44,20 @@ export async function watchRun(json: boolean, job: (watch: Watch) => Promise<Tra
       onEvent: event => view?.show(event),
       onPrepare: ({ stage, share }) =>
         preparing.update(`preparing: ${stage}${share === undefined ? '' : ` ${formatShare(share, 0)}`}`),
-      signal: stop.signal,
+      signal,
     });
     if (report.reason === 'interrupted') {
-      say(`stopped at step ${report.step}; go on with: turbogr resume ${report.run}`);
-      process.exitCode = 130;
+      say(`stopped at step ${report.step}; go on with: npx turbogr resume ${report.run}`);
     }
-    process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${describeReport(report)}\n`);
+    if (launchedRank() === 0) {
+      process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${fitted(describeReport(report))}\n`);
+    }
     return report;
   } catch (error) {
     preparing.clear();
-    if (!stop.signal.aborted || view) throw error;
+    if (!signal.aborted || view) throw error;
     throw new UserError('stopped', 'stopped before the first step', 'Nothing was left behind; start it again.', {
       cause: error,
     });
-  } finally {
-    process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal);
   }
 }

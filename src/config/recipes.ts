@@ -18,17 +18,41 @@ function movieLens(model: ModelInput): ConfigInput {
   };
 }
 
-/** The paper's sizes: batches by tokens, lr 4e-3, rows of the table updated when touched. */
-function paper(kind: 'hstu' | 'fuxi', size: 'large' | 'long', model: ModelInput = {}): ConfigInput {
+const PAPER_SIZES = ['tiny', 'small', 'medium', 'large', 'long'] as const;
+
+/**
+ * The TurboGR paper's settings: AdamW with lr 4e-3 and no decay, row-wise AdaGrad on the tables, dropout 0.5 on linear
+ * layers, sampled softmax with 128 negatives, 200 epochs, batches by tokens. HSTU has 32 time buckets, FuXi the function
+ * of FuXi-gamma. Two deviations, for stability at that rate: gradients are clipped to norm 1 (`optimizer.clip`), and the
+ * rate warms up over 1,000 steps (`optimizer.schedule.warmup`).
+ */
+function paper(kind: 'hstu' | 'fuxi' | 'sasrec', size: (typeof PAPER_SIZES)[number]): ConfigInput {
+  const length = size === 'long' ? 4096 : 2048;
+  const models: Record<typeof kind, ModelInput> = {
+    hstu: { timeBias: 'buckets', timeBuckets: 32 },
+    // The paper counts as many parameters at length 2,048 as at 4,096: its position bias reaches that far in both.
+    fuxi: { timeBias: 'power', outputSlots: 4096 - length },
+    sasrec: {},
+  };
   return {
-    model: { kind, size, dropout: 0.2, ...model },
-    optimizer: { lr: 4e-3, table: 'row-adagrad', clip: 1, schedule: { kind: 'cosine', warmup: 1000 } },
-    loss: { negatives: { count: 128 } },
+    model: { kind, size, dropout: 0.5, ...models[kind] },
+    optimizer: { lr: 4e-3, table: 'row-adagrad', clip: 1, schedule: { kind: 'constant', warmup: 1000 } },
+    loss: { kind: 'sampled-softmax', negatives: { kind: 'uniform', count: 128 } },
     batch: { tokens: 16_384 },
+    epochs: 200,
   };
 }
 
+/** `paper-hstu-tiny` to `paper-sasrec-long`. */
+const PAPER_RECIPES = Object.fromEntries(
+  (['hstu', 'fuxi', 'sasrec'] as const).flatMap(kind =>
+    PAPER_SIZES.map((size): [string, ConfigInput] => [`paper-${kind}-${size}`, paper(kind, size)]),
+  ),
+);
+
 export const RECIPES: Record<string, ConfigInput> = {
+  // The defaults of the schema, whatever the log: no rule is applied.
+  plain: {},
   'ml-1m-sasrec': movieLens({ kind: 'sasrec', d: 50, blocks: 2, heads: 1, attentionDropout: 0.2 }),
   'ml-1m-hstu': movieLens({ kind: 'hstu', d: 50, blocks: 2, heads: 1 }),
   'ml-1m-hstu-large': movieLens({ kind: 'hstu', d: 50, blocks: 8, heads: 2 }),
@@ -55,9 +79,5 @@ export const RECIPES: Record<string, ConfigInput> = {
     epochs: 15,
     evaluation: { exclude: 'none', patience: 3 },
   },
-  'hstu-large': paper('hstu', 'large'),
-  'hstu-long': paper('hstu', 'long'),
-  // The paper counts as many parameters at this length as at 4,096, so the position bias reaches that far here too.
-  'fuxi-large': paper('fuxi', 'large', { outputSlots: 2048 }),
-  'fuxi-long': paper('fuxi', 'long'),
+  ...PAPER_RECIPES,
 };

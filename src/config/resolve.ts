@@ -7,7 +7,9 @@ import { parse as parseYaml } from 'yaml';
 import { UserError } from '../util/errors.js';
 import { loadModule } from './load-module.js';
 import { nearest } from './nearest.js';
+import type { LogStatistics } from './log-statistics.js';
 import { RECIPES } from './recipes.js';
+import { type Choice, chooseSettings } from './rules.js';
 import { type Config, type ConfigInput, configJsonSchema, configSchema, type ResolvedConfig } from './schema.js';
 import { SIZES } from './sizes.js';
 
@@ -20,14 +22,28 @@ function isTree(value: unknown): value is Tree {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Later trees win key by key. `batch` is one choice of two shapes, so it is replaced whole. */
+/** A batch has a size even when only its lanes are given. */
+const DEFAULT_BATCH: Tree = { batch: { tokens: 8192 } };
+
+/** Later trees win key by key. A batch is `tokens` or `users`, so the one that comes later drops the other. */
 function merge(base: Tree, over: Tree): Tree {
   const merged = { ...base };
   for (const [key, value] of Object.entries(over)) {
     const known = merged[key];
-    merged[key] = isTree(known) && isTree(value) && key !== 'batch' ? merge(known, value) : value;
+    if (!isTree(known) || !isTree(value)) merged[key] = value;
+    else merged[key] = merge(key === 'batch' ? withoutOtherSize(known, value) : known, value);
   }
   return merged;
+}
+
+function withoutOtherSize({ tokens, users, ...rest }: Tree, over: Tree): Tree {
+  if ('tokens' in over || 'users' in over) return rest;
+  return { ...rest, ...(tokens !== undefined && { tokens }), ...(users !== undefined && { users }) };
+}
+
+/** What several partial configs say together, unchecked; the later ones win. */
+export function mergeConfigs(...inputs: (ConfigInput | UncheckedConfig)[]): UncheckedConfig {
+  return inputs.reduce<Tree>(merge, {});
 }
 
 /** The entry of a table of named configs, or nothing when the name is not there. */
@@ -35,9 +51,9 @@ function named(table: Readonly<Record<string, Tree>>, name: unknown): Tree | und
   return typeof name === 'string' && Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
-/** A complete config from partial ones; the later ones win. Throws a UserError that names key, value and remedy. */
-export function resolveConfig(...inputs: (ConfigInput | UncheckedConfig)[]): ResolvedConfig {
-  const given = inputs.reduce<Tree>(merge, {});
+/** What was given, with the recipe and the named size under it. */
+function expand(inputs: readonly (ConfigInput | UncheckedConfig)[]): Tree {
+  const given = mergeConfigs(...inputs);
   const { recipe } = given;
   const base = named(RECIPES, recipe) ?? {};
   if (typeof recipe === 'string' && !Object.hasOwn(RECIPES, recipe)) {
@@ -49,16 +65,51 @@ export function resolveConfig(...inputs: (ConfigInput | UncheckedConfig)[]): Res
   }
   const merged = merge(base, given);
   const size = isTree(merged['model']) ? named(SIZES, merged['model']['size']) : undefined;
-  return finish(parseConfig(merge(size ? { model: size } : {}, merged)));
+  return merge(size ? { model: size } : {}, merged);
+}
+
+/** A complete config from partial ones; the later ones win. Throws a UserError that names key, value and remedy. */
+export function resolveConfig(...inputs: (ConfigInput | UncheckedConfig)[]): ResolvedConfig {
+  return finish(parseConfig(expand(inputs)));
+}
+
+/** The same for a log: what is not given is chosen by the rules, unless a recipe is named. */
+export function resolveForLog(
+  log: LogStatistics,
+  ...inputs: (ConfigInput | UncheckedConfig)[]
+): { config: ResolvedConfig; choices: Choice[] } {
+  const tree = expand(inputs);
+  const complete = parseConfig(tree);
+  if (complete.recipe !== undefined) return { config: finish(complete), choices: [] };
+  const choices = chooseSettings(log, complete, key => valueAt(tree, key.split('.')) !== undefined);
+  const chosen = choices.reduce<Tree>((all, { key, value }) => merge(all, nest(key.split('.'), value)), {});
+  return { config: finish(parseConfig(merge(chosen, tree))), choices };
+}
+
+function valueAt(tree: Tree, path: readonly string[]): unknown {
+  return path.reduce<unknown>((inner, key) => (isTree(inner) ? inner[key] : undefined), tree);
+}
+
+/** ['model', 'd'] and 64 -> { model: { d: 64 } } */
+function nest(path: readonly string[], value: unknown): Tree {
+  const [first = '', ...rest] = path;
+  return { [first]: rest.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) };
 }
 
 function parseConfig(tree: Tree): Config {
-  const result = configSchema.safeParse(tree);
+  const result = configSchema.safeParse(merge(DEFAULT_BATCH, tree));
   if (result.success) return result.data;
   const issue = result.error.issues[0]!;
   const path = issue.path.join('.');
   if (issue.code === 'unrecognized_keys') {
     const key = issue.keys[0]!;
+    if (path === 'optimizer' && key === 'accumulate') {
+      throw new UserError(
+        'unknown-key',
+        'config: optimizer.accumulate is now batch.lanes',
+        'Write `batch: { tokens: 8192, lanes: 4 }`, with your own numbers.',
+      );
+    }
     const allowed = keysAt(issue.path);
     throw new UserError(
       'unknown-key',
@@ -81,13 +132,27 @@ function keysAt(path: readonly PropertyKey[]): string[] {
   return Object.keys(under(node));
 }
 
-/** Lists of touched rows that one update of a table can sum, and how many of them a batch leaves. */
-const MOST_LISTS = 8;
-const LISTS_OF_SAMPLED_LOSS = 3;
+function checkNegatives({ kind, shares, pool, count, sharing }: Config['loss']['negatives']): void {
+  const refuse = (message: string, remedy: string): never => {
+    throw new UserError('bad-value', `config: ${message}`, remedy);
+  };
+  if (kind === 'mixed' && shares.uniform + shares.popularity + shares.inBatch === 0)
+    refuse('loss.negatives.shares are all 0', 'Give one of them a positive share.');
+  if (kind === 'mixed' && pool > 0)
+    refuse(
+      `loss.negatives.pool = ${pool} with loss.negatives.kind = mixed`,
+      'Draw the pool by one kind, or leave the pool out.',
+    );
+  if (pool > 0 && count >= pool && sharing.factor > 1)
+    refuse(
+      `loss.negatives.sharing.factor = ${sharing.factor}, but every token uses all ${pool} rows of the pool`,
+      'Lower loss.negatives.count below the pool, or leave sharing out.',
+    );
+}
 
 /** Derived values and rules that span several keys. */
 function finish(config: Config): ResolvedConfig {
-  const { model, loss } = config;
+  const { model } = config;
   if ((model.dqk === undefined || model.dv === undefined) && model.d % model.heads !== 0) {
     throw new UserError(
       'bad-value',
@@ -102,15 +167,7 @@ function finish(config: Config): ResolvedConfig {
       `Raise batch.tokens to at least ${model.maxLength}, or lower model.maxLength.`,
     );
   }
-  const { table, accumulate } = config.optimizer;
-  const most = loss.kind === 'full-softmax' ? MOST_LISTS : Math.floor(MOST_LISTS / LISTS_OF_SAMPLED_LOSS);
-  if (table !== 'adamw' && accumulate > most) {
-    throw new UserError(
-      'bad-value',
-      `config: optimizer.accumulate = ${accumulate}, and optimizer.table = "${table}" adds up ${most} batches at most`,
-      `Set optimizer.table: adamw, or use larger batches and accumulate at most ${most}.`,
-    );
-  }
+  checkNegatives(config.loss.negatives);
   const width = model.d / model.heads;
   return { ...config, model: { ...model, dqk: model.dqk ?? width, dv: model.dv ?? width } };
 }
@@ -174,9 +231,7 @@ export function parseAssignments(assignments: readonly string[]): UncheckedConfi
         'Write --set key=value, such as --set model.d=64.',
       );
     }
-    const [first, ...rest] = assignment.slice(0, at).split('.');
-    const value = readValue(assignment, at);
-    return merge(tree, { [first!]: rest.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) });
+    return merge(tree, nest(assignment.slice(0, at).split('.'), readValue(assignment, at)));
   }, {});
 }
 

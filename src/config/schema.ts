@@ -10,7 +10,10 @@ const rate = z.number().min(0).max(0.95);
 
 const model = z.strictObject({
   kind: z.enum(['hstu', 'fuxi', 'sasrec']).default('hstu').describe('architecture of the blocks'),
-  size: z.enum(['tiny', 'small', 'medium', 'large', 'long']).optional().describe('width, depth and length at once'),
+  size: z
+    .enum(['nano', 'micro', 'mini', 'tiny', 'small', 'medium', 'large', 'long'])
+    .optional()
+    .describe('width, depth, heads and length at once; tiny to long are those of the TurboGR paper'),
   maxLength: positive.max(32_768).default(200).describe('longest sequence, in events'),
   outputSlots: whole.min(0).default(1).describe('added to maxLength to give N, the constant of attention and bias'),
   d: positive.default(64).describe('model width D'),
@@ -21,7 +24,16 @@ const model = z.strictObject({
   feedForward: z.number().positive().default(1).describe('inner width of the feed-forward as a multiple of d'),
   dropout: rate.default(0.2).describe('after the input and inside the blocks'),
   attentionDropout: rate.default(0).describe('on softmax weights (sasrec only)'),
-  timeBias: z.enum(['auto', 'off']).default('auto').describe('relative time bias when the log has timestamps'),
+  timeBias: z
+    .enum(['buckets', 'power', 'off'])
+    .default('buckets')
+    .describe(
+      'relative time bias of logs with timestamps: a table over gaps, alpha * gamma^(T^beta) with T in days, or none',
+    ),
+  timeBuckets: z
+    .union([z.literal(16), z.literal(32), z.literal(64), z.literal(128)])
+    .default(128)
+    .describe('entries of the table: 128 as published by Meta, 32 in the TurboGR paper'),
   actions: z
     .boolean()
     .default(false)
@@ -29,11 +41,43 @@ const model = z.strictObject({
   sideFeatures: z.array(z.string().min(1)).default([]).describe('item feature columns whose embeddings are added'),
 });
 
+const share = z.number().min(0).max(1);
+
 const negatives = z.strictObject({
-  kind: z.enum(['uniform', 'popularity', 'in-batch']).default('uniform').describe('where negatives are drawn from'),
+  kind: z
+    .enum(['uniform', 'popularity', 'in-batch', 'mixed'])
+    .default('uniform')
+    .describe('where negatives are drawn from'),
   count: positive.max(65_536).default(128).describe('negatives R of each token'),
-  logq: z.boolean().optional().describe('correct logits for the draw; on unless the draw is uniform'),
+  logq: z.boolean().optional().describe('correct logits for the draw; by default when the draw is not uniform'),
   power: z.number().min(0).max(2).default(1).describe('popularity draws are proportional to count^power'),
+  shares: z
+    .strictObject({
+      uniform: share.default(0.5).describe('share of uniform draws'),
+      popularity: share.default(0.25).describe('share of draws by popularity'),
+      inBatch: share.default(0.25).describe("share of the lane's own positives"),
+    })
+    .prefault({})
+    .describe('parts of a mixed draw'),
+  pool: whole
+    .min(0)
+    .max(65_536)
+    .default(0)
+    .describe('draw so many different rows per lane; each token uses count of them, or all when count >= pool'),
+  mask: z
+    .enum(['positive', 'history'])
+    .default('positive')
+    .describe("never a negative: the token's positive, or any item of its sequence"),
+  sharing: z
+    .strictObject({
+      factor: positive.max(16).default(1).describe('k: each token also uses the draws of k - 1 others; 1 is off'),
+      of: z
+        .enum(['outputs', 'scalars'])
+        .default('outputs')
+        .describe("own output against others' draws, or others' logits reused as they are"),
+    })
+    .prefault({})
+    .describe('logit sharing'),
 });
 
 const loss = z.strictObject({
@@ -67,10 +111,14 @@ const optimizer = z.strictObject({
     .positive()
     .optional()
     .describe('largest global norm of the dense gradients; no clipping unless given'),
-  accumulate: positive.default(1).describe('batches whose gradients are added before a step'),
   schedule: schedule.prefault({}),
   ema: z.number().gt(0).lt(1).optional().describe('decay of an exponential average of the weights, used to evaluate'),
 });
+
+const lanes = positive
+  .max(1024)
+  .default(1)
+  .describe('lanes of a step, each a batch; their gradients are summed in one fixed order');
 
 const evaluation = z.strictObject({
   every: positive.default(1).describe('epochs between validations'),
@@ -91,12 +139,21 @@ const evaluation = z.strictObject({
     .min(1)
     .default([1, 5, 10, 20, 50, 100, 200])
     .describe('the k of HR@k, NDCG@k and recall@k'),
+  on: z
+    .enum(['validation', 'test'])
+    .default('validation')
+    .describe('events that choose the epoch; test is what published tables do, and the report says so'),
   targets: positive.default(1).describe('held-out events of a user to predict, oldest first (leave-one-out has one)'),
-  users: positive.optional().describe('validate on so many users, the same ones each time; all unless given'),
+  users: positive.optional().describe('validate on so many users, the same ones each time; all by default'),
 });
 
 const checkpoint = z.strictObject({
   every: positive.optional().describe('steps between checkpoints, besides those at the end of each epoch'),
+  minutes: z
+    .number()
+    .positive()
+    .default(5)
+    .describe('minutes between checkpoints, besides those at the end of each epoch'),
   keep: positive.default(2).describe('newest checkpoints to keep; the best one is kept besides'),
 });
 
@@ -108,9 +165,13 @@ export const configSchema = z.strictObject({
   loss: loss.prefault({}),
   optimizer: optimizer.prefault({}),
   batch: z
-    .union([z.strictObject({ tokens: positive }), z.strictObject({ users: positive })])
-    .default({ tokens: 8192 })
-    .describe('a token budget, or so many sequences'),
+    .union([z.strictObject({ tokens: positive, lanes }), z.strictObject({ users: positive, lanes })])
+    .prefault({ tokens: 8192 })
+    .describe('the size of a lane: a token budget, or so many sequences; and how many lanes make a step'),
+  overlap: z
+    .enum(['on', 'off'])
+    .default('on')
+    .describe('sparse work of a lane beside the computing of another. Never changes a result'),
   window: z
     .enum(['latest', 'sliding'])
     .default('latest')
@@ -123,6 +184,12 @@ export const configSchema = z.strictObject({
     .optional()
     .describe('train on so many users only, the same ones for every seed, fewer always among more; all unless given'),
   epochs: positive.default(20),
+  priors: z
+    .enum(['auto', 'off'])
+    .default('off')
+    .describe(
+      "add the log's priors (popularity, successors, own items) to the logits, with weights fitted on validation",
+    ),
   maxSteps: positive.optional().describe('stop after so many optimiser steps'),
   evaluation: evaluation.prefault({}),
   checkpoint: checkpoint.prefault({}),

@@ -30,6 +30,7 @@ export class MemorySource implements SequenceSource {
   readonly split: Split;
   readonly fingerprint = 'memory';
   readonly hasTime: boolean;
+  readonly ticksPerDay?: number;
   readonly hasAction: boolean;
   readonly #events: MemoryEvents;
 
@@ -40,6 +41,7 @@ export class MemorySource implements SequenceSource {
     this.lengths = Int32Array.from({ length: this.users }, (_, u) => events.offsets[u + 1]! - events.offsets[u]!);
     this.split = events.split ?? leaveOneOut(this.lengths);
     this.hasTime = events.time !== undefined;
+    if (this.hasTime) this.ticksPerDay = 86_400; // seconds
     this.hasAction = events.action !== undefined;
   }
 

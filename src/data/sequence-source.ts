@@ -31,7 +31,14 @@ export interface SequenceSource {
   readonly fingerprint: string;
   /** False when the log had only an order, no times. */
   readonly hasTime: boolean;
+  /** Units of its times in a day; absent without times. */
+  readonly ticksPerDay?: number;
   readonly hasAction: boolean;
+  /**
+   * [items] events of each item before the evaluated part: train for validation, train and validation for test. Absent, or
+   * undefined: not known without reading all events.
+   */
+  itemCounts?(part: 'validation' | 'test'): Int32Array | undefined;
   length(user: number): number;
   /** Copy events [from, to) of `user` into the target columns, starting at index `at`. */
   read(user: number, from: number, to: number, into: EventColumns, at: number): void;

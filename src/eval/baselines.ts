@@ -1,45 +1,28 @@
-// What a model has to beat: ranking by popularity, and by which item most often followed the last one (first-order
-// Markov; items that never followed it come after, by popularity). Exact ranks, without a score for every item.
-// Both learn from the events before the part that is evaluated: train for validation, train and validation for test.
+// What a model has to beat, each with exact ranks and without a score for every item:
+//
+//   popularity          how often an item occurs
+//   first-order Markov  how often an item followed the last one; then popularity
+//   recency             the user's own items, the newest first; then popularity
+//
+// They learn from the events before the evaluated part. Equal counts are ordered by a hash of the id (see byCount).
 
-import type { SequenceSource } from '../data/sequence-source.js';
+import { byCount } from './known-events.js';
+import type { Successors } from './successors.js';
 
 export interface Baseline {
   readonly name: string;
-  /** 1-based rank of `target` among the catalogue less `excluded`; items + 1 when the target is excluded. */
+  /** 1-based rank of `target` in the catalogue less `excluded`; items + 1 when the target is excluded. `history`: oldest first. */
   rank(history: Int32Array, target: number, excluded: ReadonlySet<number>): number;
-}
-
-/** Ends of the events that may be learnt from when `part` is evaluated. */
-function knownEnds(source: SequenceSource, part: 'validation' | 'test'): Int32Array {
-  return part === 'validation' ? source.split.trainEnd : source.split.validationEnd;
-}
-
-function* histories(source: SequenceSource, part: 'validation' | 'test'): Generator<Int32Array> {
-  const ends = knownEnds(source, part);
-  const item = new Int32Array(ends.reduce((most, end) => Math.max(most, end), 0));
-  for (let user = 0; user < source.users; user++) {
-    source.read(user, 0, ends[user]!, { item }, 0);
-    yield item.subarray(0, ends[user]);
-  }
-}
-
-/** [V] events of each item before the evaluated part. */
-export function countItems(source: SequenceSource, part: 'validation' | 'test'): Int32Array {
-  const counts = new Int32Array(source.items);
-  for (const history of histories(source, part)) for (const item of history) counts[item]!++;
-  return counts;
 }
 
 export class PopularityBaseline implements Baseline {
   readonly name = 'popularity';
-  /** [V] place of each item, 0 the most popular; ties by lower id. */
+  /** [V] place of each item, 0 the most popular. */
   readonly place: Int32Array;
 
   constructor(counts: Int32Array) {
-    const order = Int32Array.from(counts.keys()).sort((a, b) => counts[b]! - counts[a]! || a - b);
     this.place = new Int32Array(counts.length);
-    order.forEach((item, place) => {
+    byCount(counts).forEach((item, place) => {
       this.place[item] = place;
     });
   }
@@ -51,39 +34,53 @@ export class PopularityBaseline implements Baseline {
     for (const item of excluded) if (this.place[item]! < place) before--;
     return before + 1;
   }
+
+  /** Rank of a target behind all of `first`, by popularity among the rest. */
+  rankBehind(first: Iterable<number>, target: number, excluded: ReadonlySet<number>): number {
+    let rank = this.rank(new Int32Array(0), target, excluded);
+    for (const item of first) if (!excluded.has(item) && this.place[item]! > this.place[target]!) rank++;
+    return rank;
+  }
 }
 
 export class MarkovBaseline implements Baseline {
   readonly name = 'first-order Markov';
   readonly #popularity: PopularityBaseline;
-  /** By item: how often each other item came right after it. */
-  readonly #followers: (Map<number, number> | undefined)[];
+  readonly #successors: Successors;
 
-  constructor(source: SequenceSource, part: 'validation' | 'test') {
-    this.#popularity = new PopularityBaseline(countItems(source, part));
-    this.#followers = Array.from({ length: source.items });
-    for (const history of histories(source, part)) {
-      for (let i = 1; i < history.length; i++) {
-        const followers = (this.#followers[history[i - 1]!] ??= new Map());
-        followers.set(history[i]!, (followers.get(history[i]!) ?? 0) + 1);
-      }
-    }
+  constructor(popularity: PopularityBaseline, successors: Successors) {
+    this.#popularity = popularity;
+    this.#successors = successors;
   }
 
   rank(history: Int32Array, target: number, excluded: ReadonlySet<number>): number {
-    const place = this.#popularity.place;
-    if (excluded.has(target)) return place.length + 1;
-    const followers = this.#followers[history.at(-1) ?? -1] ?? new Map<number, number>();
-    const own = followers.get(target) ?? 0;
-    let before = 0;
-    let popularFollowers = 0;
-    for (const [item, count] of followers) {
-      if (excluded.has(item)) continue;
-      if (count > own || (count === own && place[item]! < place[target]!)) before++;
-      if (place[item]! < place[target]!) popularFollowers++;
+    if (excluded.has(target)) return this.#popularity.place.length + 1;
+    const successors = this.#successors.items.subarray(...this.#successors.range(history.at(-1)));
+    let rank = 1;
+    for (const item of successors) {
+      if (item === target) return rank;
+      if (!excluded.has(item)) rank++;
     }
-    if (own > 0) return before + 1;
-    // Not a follower: behind all of them, then by popularity among the rest.
-    return before + this.#popularity.rank(history, target, excluded) - popularFollowers;
+    return this.#popularity.rankBehind(successors, target, excluded);
+  }
+}
+
+export class RecencyBaseline implements Baseline {
+  readonly name = 'recency';
+  readonly #popularity: PopularityBaseline;
+
+  constructor(popularity: PopularityBaseline) {
+    this.#popularity = popularity;
+  }
+
+  rank(history: Int32Array, target: number, excluded: ReadonlySet<number>): number {
+    if (excluded.has(target)) return this.#popularity.place.length + 1;
+    const own = new Set<number>();
+    for (let i = history.length - 1; i >= 0; i--) {
+      const item = history[i]!;
+      if (item === target) return own.size + 1;
+      if (!excluded.has(item)) own.add(item);
+    }
+    return this.#popularity.rankBehind(own, target, excluded);
   }
 }

@@ -2,7 +2,7 @@
 // of the ranking. Model and baselines go through the same cases in the same order.
 
 import { BatchPlan } from '../data/batch/batch-plan.js';
-import { BatchBuffer, type JaggedBatch } from '../data/batch/jagged-batch.js';
+import { BatchBuffer, type SourceBatch } from '../data/batch/batch-buffer.js';
 import { evaluationWindows, sampleUsers } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 
@@ -12,14 +12,14 @@ export interface CaseOptions {
   maxLength: number;
   /** Left out of the ranking: all earlier items, those the model read, or nothing. */
   exclude: 'history' | 'input' | 'none';
-  /** Held-out events of a user to predict, oldest first; 1 unless given. */
+  /** Held-out events of a user to predict, oldest first; 1 by default. */
   targets?: number;
-  /** So many users, drawn by a fixed seed: the same ones each time. All unless given. */
+  /** So many users, drawn by a fixed seed: the same ones each time; all by default. */
   users?: number;
 }
 
 export interface CaseBatch {
-  batch: JaggedBatch;
+  batch: SourceBatch;
   /** [C] the items to find. */
   targets: Int32Array;
   /** Case c leaves out ids excluded[excludedOffsets[c]] .. excluded[excludedOffsets[c + 1] - 1]. */
@@ -47,9 +47,16 @@ export function* evaluationCases(options: CaseOptions): Generator<CaseBatch> {
   }
 }
 
+/** All items before the target of case c, oldest first. */
+export function wholeHistory(source: SequenceSource, batch: SourceBatch, c: number): Int32Array {
+  const item = new Int32Array(batch.ends[c]!);
+  source.read(batch.users[c]!, 0, item.length, { item }, 0);
+  return item;
+}
+
 function exclusions(
   source: SequenceSource,
-  batch: JaggedBatch,
+  batch: SourceBatch,
   exclude: CaseOptions['exclude'],
 ): Pick<CaseBatch, 'excluded' | 'excludedOffsets'> {
   if (exclude === 'input') return { excluded: batch.item, excludedOffsets: batch.offsets };

@@ -1,6 +1,8 @@
 // What the recommended lists look like beside whether they hit: how much of the catalogue they use, and how much they
 // lean on popular items compared with what people really chose.
 
+import { byCount } from './known-events.js';
+
 export interface ListQuality {
   /** List length these figures are for. */
   k: number;
@@ -12,11 +14,10 @@ export interface ListQuality {
   popularShareOfTargets: number;
 }
 
-/** The most popular tenth of the catalogue as a mask; ties go to the lower id. */
+/** The most popular tenth of the catalogue as a mask. */
 function popularTenth(popularity: Float64Array | Int32Array): Uint8Array {
-  const order = Int32Array.from(popularity.keys()).sort((a, b) => popularity[b]! - popularity[a]! || a - b);
   const mask = new Uint8Array(popularity.length);
-  for (const item of order.subarray(0, Math.ceil(popularity.length / 10))) mask[item] = 1;
+  for (const item of byCount(popularity).subarray(0, Math.ceil(popularity.length / 10))) mask[item] = 1;
   return mask;
 }
 

@@ -3,9 +3,8 @@
 //
 // T tokens of a batch, V items, D model width.
 
-import type { LossConfig } from '../config/schema.js';
 import { BatchPlan } from '../data/batch/batch-plan.js';
-import { BatchBuffer, type JaggedBatch } from '../data/batch/jagged-batch.js';
+import { BatchBuffer, type SourceBatch } from '../data/batch/batch-buffer.js';
 import { heldOutWindows, partBounds, sampleUsers } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import type { Model } from '../nn/model.js';
@@ -17,16 +16,14 @@ export interface LikelihoodInput {
   model: Model;
   source: SequenceSource;
   part: 'validation' | 'test';
-  loss: Pick<LossConfig, 'temperature' | 'normalizeUser' | 'normalizeItem'>;
   /** So many users, the same ones each time. All unless given. */
   users?: number;
 }
 
 /** Of a user with more held-out events than the model can read, the newest count. */
-export async function logLikelihood({ model, source, part, loss, users }: LikelihoodInput): Promise<number> {
+export async function logLikelihood({ model, source, part, users }: LikelihoodInput): Promise<number> {
   const { device } = model;
   const { maxLength } = model.definition;
-  const { temperature, normalizeUser, normalizeItem } = loss;
   const windows = sampleUsers(heldOutWindows(source, { part, maxLength }), users, EVALUATED_USERS);
   const plan = new BatchPlan({ windows, size: { tokens: Math.max(BATCH_TOKENS, maxLength) }, seed: 0, shuffle: false });
   const buffer = new BatchBuffer(source, windows);
@@ -38,7 +35,7 @@ export async function logLikelihood({ model, source, part, loss, users }: Likeli
     using tape = new Tape(device, { training: false });
     using tensors = model.upload(batch);
     const states = tape.scope(() => model.encode(tape, tensors)); // [T, D]
-    const options = { positives: tensors.targets!, temperature, normalizeUser, normalizeItem };
+    const options = { ...model.scorer.logit, positives: tensors.targets! };
     const [mean] = await device.read(fullSoftmax(tape, states, model.items, options));
     sum -= mean! * held;
     events += held;
@@ -47,7 +44,7 @@ export async function logLikelihood({ model, source, part, loss, users }: Likeli
 }
 
 /** Marks targets that are no held-out events by -1; how many are left. */
-function maskSeen({ offsets, target, users, ends }: JaggedBatch, starts: Int32Array): number {
+function maskSeen({ offsets, target, users, ends }: SourceBatch, starts: Int32Array): number {
   let held = 0;
   users.forEach((user, b) => {
     const [from, to] = [offsets[b]!, offsets[b + 1]!];

@@ -1,7 +1,7 @@
-// A baseline on the cases of an evaluation.
+// A baseline on the cases of an evaluation. It knows the whole history, however little of it the model reads.
 
 import type { Baseline } from './baselines.js';
-import { type CaseOptions, evaluationCases } from './cases.js';
+import { type CaseOptions, evaluationCases, wholeHistory } from './cases.js';
 import type { RankedCases } from './metrics.js';
 
 export function rankBaseline({ baseline, ...options }: CaseOptions & { baseline: Baseline }): RankedCases {
@@ -9,9 +9,8 @@ export function rankBaseline({ baseline, ...options }: CaseOptions & { baseline:
   const users: number[] = [];
   for (const { batch, targets, excluded, excludedOffsets } of evaluationCases(options)) {
     targets.forEach((target, c) => {
-      const history = batch.item.subarray(batch.offsets[c], batch.offsets[c + 1]);
       const left = new Set(excluded.subarray(excludedOffsets[c], excludedOffsets[c + 1]));
-      ranks.push(baseline.rank(history, target, left));
+      ranks.push(baseline.rank(wholeHistory(options.source, batch, c), target, left));
       users.push(batch.users[c]!);
     });
   }

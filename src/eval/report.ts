@@ -4,6 +4,7 @@
 import { formatCount, formatShare, table } from '../util/terminal.js';
 import type { ListQuality } from './list-quality.js';
 import type { Metrics } from './metrics.js';
+import type { PriorWeights } from './priors/weights.js';
 
 export interface EvaluationReport {
   part: 'validation' | 'test';
@@ -11,12 +12,23 @@ export interface EvaluationReport {
   fingerprint: string;
   split: string;
   exclude: 'history' | 'input' | 'none';
+  users: number;
   items: number;
   cases: number;
   /** Cases whose target is itself left out of the ranking, and so counts as a miss. */
   excludedTargets: number;
-  /** By ranker: `model`, `popularity`, `first-order Markov`. */
+  /** Share of the targets that are among the user's earlier items, and that are the very last of them. */
+  repeatedTargets: number;
+  selfTargets: number;
+  /** Share of the cases in which the model ranks the last input item first when nothing is left out. */
+  selfFirst: number;
+  /**
+   * By ranker: `model` as it recommends, `model alone` without priors if it has any, `popularity`, `first-order Markov`,
+   * `recency`, and `blend`, the best weighted sum of the three on validation.
+   */
   metrics: Record<string, Metrics>;
+  /** Weights of the log's priors in the model's scores. */
+  priors?: PriorWeights;
   lists: ListQuality;
   seconds: number;
 }
@@ -48,6 +60,8 @@ export function describeEvaluation(report: EvaluationReport): string {
     `top ${lists.k}: ${formatShare(lists.coverage, 1)} of the catalogue used; ` +
       `${formatShare(lists.popularShare, 1)} of the slots go to the most popular tenth of it ` +
       `(${formatShare(lists.popularShareOfTargets, 1)} of the true targets do)`,
+    `${formatShare(report.repeatedTargets, 1)} of the targets are repeats; the item just seen ranks first in ` +
+      `${formatShare(report.selfFirst, 1)} of the cases (${formatShare(report.selfTargets, 1)} of the targets are it)`,
   ].join('\n');
 }
 

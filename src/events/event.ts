@@ -1,4 +1,4 @@
-// Everything a run says about itself while it runs, one JSON object a line in `events.jsonl`. Whoever watches a run
+// Everything a run says about itself while it runs, one JSON object per line in `events.jsonl`. Whoever watches a run
 // (progress line, report, dashboard) reads these and nothing else.
 
 export interface RunStarted {
@@ -22,6 +22,8 @@ export interface StepDone {
   tokensPerSecond: number;
   /** Useful FLOPs over the FMA peak measured at the start of the run. */
   mfu: number;
+  /** Per trained token, on some steps: draws that count once, masked draws, and repetitions of an earlier draw. */
+  negatives?: { effective: number; masked: number; repeated: number };
 }
 
 export interface EpochDone {

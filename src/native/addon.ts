@@ -2,9 +2,11 @@
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Refusal } from '../tensor/turbo-error.js';
+import type { NativeFault } from '../tensor/turbo-error.js';
 import { UserError } from '../util/errors.js';
+import { type Machine, platformPackage, targetName, thisMachine, VERSION } from './platform.js';
 
 export interface Stats {
   threads: number;
@@ -22,40 +24,126 @@ export interface Stats {
   commands: number[];
 }
 
+/** Spans as columns; times in nanoseconds. */
+export interface SpanTable {
+  names: string[];
+  stream: number[];
+  /** Index into `names`. */
+  name: number[];
+  lane: number[];
+  stage: number[];
+  start: number[];
+  end: number[];
+  /** Spans that were overwritten before anybody looked. */
+  lost: number;
+}
+
+/** Where a process stands among the ranks. */
+export interface RankWorld {
+  rank: number;
+  size: number;
+  /** Of MPI's thread levels, 0 to 3. */
+  threadLevel: number;
+  /** Name and version of the MPI library. */
+  library: string;
+  /** Host name of each rank. */
+  hosts: string[];
+}
+
+/** A communicator as its member sees it; -1 for a rank that joined none. */
+export interface RankGroup {
+  comm: number;
+  rank: number;
+  size: number;
+}
+
 /** A device is a number, as is a tensor. */
 export interface Addon {
   /** `values` is where `submit` finds its arguments; it must not be detached. */
-  open(threads: number, portable: boolean, values: Float64Array): number | Refusal;
+  open(threads: number, sparseThreads: number, portable: boolean, values: Float64Array): number | NativeFault;
   close(device: number): void;
-  alloc(device: number, dtype: number, rows: number, cols: number, panels: boolean): number | Refusal;
-  view(device: number, handle: number, from: number, cols: number): number | Refusal;
-  free(device: number, handle: number): Refusal | null;
-  upload(device: number, stream: number, handle: number, data: ArrayBufferView, finite: boolean): Refusal | null;
-  read(device: number, stream: number, handle: number): Promise<ArrayBuffer | Refusal>;
-  submit(device: number, stream: number, op: number, count: number): Refusal | null;
-  record(device: number, stream: number): number | Refusal;
-  wait(device: number, stream: number, event: number): Refusal | null;
-  sync(device: number, stream: number): Promise<Refusal | undefined>;
-  stats(device: number): Stats | Refusal;
+  alloc(device: number, dtype: number, rows: number, cols: number, panels: boolean): number | NativeFault;
+  view(device: number, handle: number, from: number, cols: number): number | NativeFault;
+  free(device: number, handle: number): NativeFault | null;
+  upload(device: number, stream: number, handle: number, data: ArrayBufferView, finite: boolean): NativeFault | null;
+  read(device: number, stream: number, handle: number): Promise<ArrayBuffer | NativeFault>;
+  submit(device: number, stream: number, op: number, count: number): NativeFault | null;
+  sync(device: number): Promise<NativeFault | undefined>;
+  tag(device: number, lane: number, stage: number): NativeFault | null;
+  recordSpans(device: number, on: boolean): NativeFault | null;
+  spans(device: number): SpanTable | NativeFault;
+  stats(device: number): Stats | NativeFault;
   opNames(): string[];
-  mapFile(path: string): ArrayBuffer | Refusal;
+  mapFile(path: string): ArrayBuffer | NativeFault;
+  rankOpen(path: string): RankWorld | NativeFault;
+  rankSplit(comm: number, colour: number | null, key: number): RankGroup | NativeFault;
+  rankGather(comm: number, size: number, data: Uint8Array): Promise<ArrayBuffer | NativeFault>;
+  rankWatch(patience: number, json: boolean, code: number): NativeFault | null;
+  rankPulse(): void;
+  rankAbort(code: number): void;
+  rankClose(): NativeFault | null;
 }
 
-const BINARY = fileURLToPath(new URL('../../native/turbogr.node', import.meta.url));
+/** Minimum Rust for building the core oneself; a test compares it with Cargo.toml. */
+export const RUST_VERSION = '1.88';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const LOCAL = join(ROOT, 'native', 'turbogr.node');
+const require = createRequire(import.meta.url);
+
+export interface FoundAddon {
+  path: string;
+  /** Built on this machine, or the package of the platform. */
+  from: 'local build' | 'package';
+}
+
+/** Where the binary is: a local build first, so that one who builds gets what he built; then the platform's package. */
+export function findAddon(local: string = LOCAL, given?: Machine): FoundAddon {
+  if (existsSync(local)) return { path: local, from: 'local build' };
+  const machine = given ?? thisMachine();
+  const target = targetName(machine);
+  const name = platformPackage(target);
+  if (name !== undefined) {
+    try {
+      return { path: require.resolve(name), from: 'package' };
+    } catch {
+      // not installed: the message below says what to do
+    }
+  }
+  const cause = name
+    ? `${name} is not installed (optional dependencies were left out, or node_modules comes from another system), and there is no local build at ${local}`
+    : `there is no prebuilt package for this platform, and no local build at ${local}`;
+  throw new UserError('native-missing', `The native core is missing for ${describe(machine)}: ${cause}.`, remedy(name));
+}
+
 let loaded: Addon | undefined;
 
-/** Loads the addon, once. `path` is for tests. */
-export function loadAddon(path: string = BINARY): Addon {
-  if (loaded && path === BINARY) return loaded;
-  const tried = `${path} on ${process.platform}-${process.arch}, Node ${process.versions.node}`;
-  const remedy = 'Build it for this machine with: npm run build:native';
-  if (!existsSync(path)) throw new UserError('native-missing', `The native core is missing: ${tried}.`, remedy);
+/** Loads the addon, once. Another path is for tests. */
+export function loadAddon(local: string = LOCAL): Addon {
+  if (loaded && local === LOCAL) return loaded;
+  const { path } = findAddon(local);
   try {
-    const addon: Addon = createRequire(import.meta.url)(path);
-    if (path === BINARY) loaded = addon;
+    const addon: Addon = require(path);
+    if (local === LOCAL) loaded = addon;
     return addon;
   } catch (cause) {
+    const machine = thisMachine();
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new UserError('native-broken', `The native core did not load: ${tried}. Cause: ${reason}`, remedy, { cause });
+    throw new UserError(
+      'native-broken',
+      `The native core did not load: ${path} on ${describe(machine)}. Cause: ${reason}`,
+      remedy(platformPackage(targetName(machine))),
+      { cause },
+    );
   }
+}
+
+function describe(machine: Machine): string {
+  return `${targetName(machine)}, Node ${process.versions.node}`;
+}
+
+function remedy(name: string | undefined): string {
+  const build = `Build it here, with Rust ${RUST_VERSION} or newer (https://rustup.rs; a distribution's cargo is often older) and a C compiler:
+    node ${join(ROOT, 'scripts', 'build-native.mjs')}`;
+  return name === undefined ? build : `Install it:\n    npm install ${name}@${VERSION}\n  ${build}`;
 }

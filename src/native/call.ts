@@ -117,9 +117,12 @@ export class Call {
       .number(hyper.step);
   }
 
-  /** Enqueues and returns at once. What is wrong with handles and dtypes throws here; the rest at the next sync. */
+  /**
+   * Enqueues the op and returns at once; it waits for what other streams still do to its operands. Bad handles, dtypes and
+   * aliased operands throw here, all else when a result is read or at the next sync.
+   */
   submit(stream: StreamName = 'compute'): void {
-    const refusal = this.#addon.submit(this.#device, STREAM_INDEX[stream], this.#op, this.#count);
-    if (refusal !== null) throw new TurboError(refusal);
+    const fault = this.#addon.submit(this.#device, STREAM_INDEX[stream], this.#op, this.#count);
+    if (fault !== null) throw new TurboError(fault);
   }
 }

@@ -1,16 +1,19 @@
-// The machine as an accelerator: memory, ordered streams, events. Enqueueing returns at once; `sync` and `read` are the
-// only waits, and where a failure on a stream surfaces.
+// The machine as an accelerator: memory and ordered streams. Enqueueing returns at once; `sync` and `read` are the only
+// waits, and where a failure on a stream surfaces.
 
 import { availableParallelism } from 'node:os';
+import type { Span } from '../events/chrome-trace.js';
 import { DTYPES, type Dtype, dtypeOf, type ElementArrays, elements, type UploadArray } from '../tensor/dtype.js';
 import { type Layout, type Shape, Tensor, type TensorHome } from '../tensor/tensor.js';
-import { type Refusal, TurboError } from '../tensor/turbo-error.js';
+import { type NativeFault, TurboError } from '../tensor/turbo-error.js';
 import { type Addon, loadAddon, type Stats } from './addon.js';
 import { Call, MOST_ARGUMENTS, STREAMS, type StreamName, streamIndex } from './call.js';
 
 export interface DeviceOptions {
-  /** Threads in all; by default one for each core the process may use. */
+  /** Threads of the compute stream; by default one for each core the process may use. */
   threads?: number;
+  /** Threads of the sparse stream, which runs beside it (default 1). The comm stream has one. */
+  sparseThreads?: number;
   /** Leave the CPU's vector instructions unused. */
   portable?: boolean;
 }
@@ -21,35 +24,27 @@ export interface UploadOptions {
   allowNonFinite?: boolean;
 }
 
-/** A point that a stream's enqueued commands have reached. */
-export interface StreamEvent {
-  readonly mark: number;
-}
-
 export class Device implements TensorHome {
   readonly #addon: Addon;
   readonly #id: number;
   readonly #call: Call;
 
-  private constructor(addon: Addon, threads: number, portable: boolean) {
+  private constructor(addon: Addon, { threads, sparseThreads, portable }: Required<DeviceOptions>) {
     const values = new Float64Array(MOST_ARGUMENTS);
     this.#addon = addon;
-    this.#id = accept(addon.open(threads, portable, values));
+    this.#id = accept(addon.open(threads, sparseThreads, portable, values));
     this.#call = new Call(addon, this.#id, values);
   }
 
-  static open(options: DeviceOptions = {}): Device {
-    const threads = options.threads ?? availableParallelism();
-    if (!Number.isInteger(threads) || threads < 1 || threads > 1024) {
-      throw new TurboError({
-        kind: 'argument',
-        op: 'open',
-        input: 'threads',
-        expected: '1 to 1024',
-        got: String(threads),
-      });
+  /** `addon` is for tests. */
+  static open(options: DeviceOptions = {}, addon: Addon = loadAddon()): Device {
+    const { threads = availableParallelism(), sparseThreads = 1, portable = false } = options;
+    for (const [input, count] of Object.entries({ threads, sparseThreads })) {
+      if (!Number.isInteger(count) || count < 1 || count > 1024) {
+        throw new TurboError({ kind: 'argument', op: 'open', input, expected: '1 to 1024', got: String(count) });
+      }
     }
-    return new Device(loadAddon(), threads, options.portable ?? false);
+    return new Device(addon, { threads, sparseThreads, portable });
   }
 
   /** A new tensor; its contents are unspecified. Few ops take one in panels, the others refuse it. */
@@ -82,16 +77,23 @@ export class Device implements TensorHome {
     check(this.#addon.upload(this.#id, stream, tensor.handle, data, !(options.allowNonFinite ?? false)));
   }
 
-  /** The tensor's contents as they are when the stream gets there. */
-  async read<D extends Dtype>(tensor: Tensor<D>, stream: StreamName = 'compute'): Promise<ElementArrays[D]> {
+  /** The tensor's contents as they are when the stream gets there; rejects if they stem from work that failed. */
+  read<D extends Dtype>(tensor: Tensor<D>, stream: StreamName = 'compute'): Promise<ElementArrays[D]> {
+    const contents = this.#read(tensor, stream);
+    contents.catch(() => undefined); // who gave up waiting, because something else failed, must not end the process
+    return contents;
+  }
+
+  async #read<D extends Dtype>(tensor: Tensor<D>, stream: StreamName): Promise<ElementArrays[D]> {
     return elements(tensor.dtype, accept(await this.#addon.read(this.#id, streamIndex(stream), tensor.handle)));
   }
 
-  /** Waits until all that was enqueued is done; throws what failed, after which the streams work again. */
-  async sync(...streams: StreamName[]): Promise<void> {
-    const names = streams.length > 0 ? streams : STREAMS;
-    const outcomes = await Promise.all(names.map(stream => this.#addon.sync(this.#id, streamIndex(stream))));
-    for (const refusal of outcomes) check(refusal ?? null);
+  /**
+   * Waits until all that was enqueued is done, on every stream. Throws the first failure that no `read` has reported; from
+   * then on tensors that failed work should have written may be used again.
+   */
+  async sync(): Promise<void> {
+    check((await this.#addon.sync(this.#id)) ?? null);
   }
 
   /** Starts an op's call; see Call. */
@@ -99,14 +101,30 @@ export class Device implements TensorHome {
     return this.#call.start(op);
   }
 
-  /** The point that a stream's enqueued commands have reached. */
-  record(stream: StreamName): StreamEvent {
-    return { mark: accept(this.#addon.record(this.#id, streamIndex(stream))) };
+  /** Says what the ops enqueued from now on belong to, in the spans; -1 for nothing. `stage` is the caller's own number. */
+  tag(lane: number, stage = -1): void {
+    check(this.#addon.tag(this.#id, lane, stage));
   }
 
-  /** Makes a stream wait for an event of another one. A stream that waits for a failed one fails too. */
-  wait(stream: StreamName, event: StreamEvent): void {
-    check(this.#addon.wait(this.#id, streamIndex(stream), event.mark));
+  /** Starts recording spans, or stops it and forgets them. Each stream keeps its last 65,536. */
+  recordSpans(on: boolean): void {
+    check(this.#addon.recordSpans(this.#id, on));
+  }
+
+  /** What the streams did since the last call. */
+  spans(): { spans: Span[]; lost: number } {
+    const table = accept(this.#addon.spans(this.#id));
+    const spans = table.start.map(
+      (start, i): Span => ({
+        stream: STREAMS[table.stream[i]!]!,
+        op: table.names[table.name[i]!]!,
+        lane: table.lane[i]!,
+        stage: table.stage[i]!,
+        start: start / 1e3,
+        end: table.end[i]! / 1e3,
+      }),
+    );
+    return { spans, lost: table.lost };
   }
 
   stats(): Stats {
@@ -128,25 +146,28 @@ export class Device implements TensorHome {
 
   /** Through `Tensor.dispose`. A device that was closed has freed everything already. */
   free(handle: number): void {
-    const refusal = this.#addon.free(this.#id, handle);
-    if (refusal !== null && refusal.kind !== 'closed') throw new TurboError(refusal);
+    const fault = this.#addon.free(this.#id, handle);
+    if (fault !== null && fault.kind !== 'closed') throw new TurboError(fault);
   }
 }
 
-/** A file's bytes without reading it: pages come when they are looked at. Writes stay private to this process. */
+/**
+ * A file's bytes without reading it: pages come when they are first touched. Writes stay private to this process. If the
+ * file shrinks, bytes behind its end are zeros and every later upload is refused (kind `file`).
+ */
 export function mapFile(path: string): ArrayBuffer {
   return accept(loadAddon().mapFile(path));
 }
 
-function accept<T extends number | object>(value: T | Refusal): T {
-  if (isRefusal(value)) throw new TurboError(value);
+function accept<T extends number | object>(value: T | NativeFault): T {
+  if (isFault(value)) throw new TurboError(value);
   return value;
 }
 
-function isRefusal(value: number | object): value is Refusal {
+function isFault(value: number | object): value is NativeFault {
   return typeof value === 'object' && 'kind' in value;
 }
 
-function check(refusal: Refusal | null): void {
-  if (refusal !== null) throw new TurboError(refusal);
+function check(fault: NativeFault | null): void {
+  if (fault !== null) throw new TurboError(fault);
 }

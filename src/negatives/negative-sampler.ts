@@ -1,50 +1,122 @@
-// Negative items for the sampled losses: where they are drawn from, and the correction that the draw asks for.
+// Negative items for the sampled losses: where they are drawn from, who uses which, and the correction that the draw asks
+// for.
 //
 //   uniform     any item of the catalogue
 //   popularity  in proportion to count^power; an item never seen counts as seen once
-//   in-batch    the batch's own positives, which favours popular items as the log does
+//   in-batch    the lane's own positives, which favours popular items as the log does
+//   mixed       so many of each, by shares; corrected by the mixture's probability
 //
-// T tokens, R negatives a token, V items.
+// T tokens, R negatives per token, G groups of k tokens that share, P rows of a pool, V items.
 
+import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import { type AliasTable, aliasTable } from '../ops/alias-table.js';
-import { drawNegatives, type Sampler } from '../ops/draw-negatives.js';
-import type { Tape } from '../ops/tape.js';
+import { drawNegatives, drawPool, type Sampler } from '../ops/draw-negatives.js';
+import { type MaskedEvents, maskNegatives } from '../ops/mask-negatives.js';
+import { shareNegatives } from '../ops/share-negatives.js';
 import type { Tensor } from '../tensor/tensor.js';
+import { logOfMixture, type Shares, splitCount } from './mixture.js';
 
 export interface NegativeSettings {
-  readonly kind: 'uniform' | 'popularity' | 'in-batch';
+  readonly kind: 'uniform' | 'popularity' | 'in-batch' | 'mixed';
   /** R. */
   readonly count: number;
-  /** Subtract the log of the sampling probability from the logits. On unless the draw is uniform. */
+  /** Subtract the log of the sampling probability from the logits; by default for draws that are not uniform. */
   readonly logq?: boolean | undefined;
   readonly power: number;
+  /** Of the kinds in a mixed draw. */
+  readonly shares: Shares;
+  /** P; 0 for draws of each token's own. */
+  readonly pool: number;
+  /** What is never a negative. */
+  readonly mask: 'positive' | 'history';
+  readonly sharing: { readonly factor: number; readonly of: 'outputs' | 'scalars' };
 }
 
+/** A lane's negatives. The caller owns the tensors. */
+export type Draws =
+  /** Each token's own. */
+  | { readonly kind: 'tokens'; readonly ids: Tensor<'i32'> } // [T, R]
+  /** Those of all tokens of a group. */
+  | { readonly kind: 'groups'; readonly ids: Tensor<'i32'>; readonly members: Tensor<'i32'> } // [G, k R], [G, k]
+  /** The same for all tokens. */
+  | { readonly kind: 'pool'; readonly ids: Tensor<'i32'> }; // [1, P]
+
+/** Purposes of the random numbers beyond the first draw, far from those that a tape counts up. */
+const PURPOSE = { pool: 1 << 20, share: 2 << 20, popularity: 3 << 20, inBatch: 4 << 20 };
+
 export class NegativeSampler {
+  readonly #device: Device;
   readonly #settings: NegativeSettings;
   readonly #items: number;
   readonly #table: AliasTable | undefined;
-  /** [V] log of the sampling probability; absent when it is not corrected for. */
+  /** [V, 1] log of the sampling probability; absent when it is not corrected for. */
   readonly logq: Tensor<'f32'> | undefined;
 
   /** `counts`: training events of each item. */
   constructor(device: Device, settings: NegativeSettings, counts: Int32Array) {
+    this.#device = device;
     this.#settings = settings;
     this.#items = counts.length;
     if (settings.kind === 'uniform') return;
-    const power = settings.kind === 'popularity' ? settings.power : 1;
+    const power = settings.kind === 'in-batch' ? 1 : settings.power;
     const weights = Float32Array.from(counts, count => Math.max(1, count) ** power);
     using uploaded = device.from(weights);
     this.#table = aliasTable(device, uploaded);
-    if (settings.logq ?? true) this.logq = this.#table.logq;
+    if (!(settings.logq ?? true)) return;
+    this.logq = this.#table.logq;
+    if (settings.kind === 'mixed') device.upload(this.logq, logOfMixture(settings.shares, counts, weights));
   }
 
-  /** [T, R] ids, which the caller owns. The loss masks those equal to the token's positive. */
-  draw(tape: Tape, positives: Tensor<'i32'>): Tensor<'i32'> {
-    const ids = tape.device.tensor([positives.size, this.#settings.count], 'i32');
-    drawNegatives(tape.device, ids, tape.random(), this.#from(positives));
-    return ids;
+  /** Keyed by the lane and the place of each draw: neither threads nor ranks nor a resumed run change them. */
+  draw(events: MaskedEvents, key: RandomKey, stream?: StreamName): Draws {
+    const { count, pool, mask, sharing } = this.#settings;
+    const { targets } = events;
+    const rows = pool > 0 ? this.#pool(targets, key, stream) : undefined;
+    if (rows && count >= pool) return { kind: 'pool', ids: rows };
+    const ids = this.#device.tensor([targets.size, count], 'i32');
+    if (rows) drawNegatives(this.#device, ids, key, { kind: 'in-batch', positives: rows }, stream);
+    else this.#drawOwn(ids, targets, key, stream);
+    rows?.dispose();
+    if (sharing.factor > 1) return this.#share(ids, targets, key, stream);
+    if (mask === 'history') maskNegatives(this.#device, ids, events, stream);
+    return { kind: 'tokens', ids };
+  }
+
+  #drawOwn(ids: Tensor<'i32'>, positives: Tensor<'i32'>, key: RandomKey, stream?: StreamName): void {
+    const { kind, count, shares } = this.#settings;
+    if (kind !== 'mixed') {
+      drawNegatives(this.#device, ids, key, this.#from(positives), stream);
+      return;
+    }
+    const [uniform, popularity, inBatch] = splitCount(count, shares);
+    const parts: [number, Sampler, number][] = [
+      [uniform, { kind: 'uniform', count: this.#items }, 0],
+      [popularity, { kind: 'popularity', table: this.#table! }, PURPOSE.popularity],
+      [inBatch, { kind: 'in-batch', positives }, PURPOSE.inBatch],
+    ];
+    let from = 0;
+    for (const [columns, sampler, purpose] of parts) {
+      if (columns === 0) continue;
+      const part = ids.columns(from, columns);
+      drawNegatives(this.#device, part, { ...key, purpose: key.purpose + purpose }, sampler, stream);
+      from += columns;
+    }
+  }
+
+  /** [1, P] different rows. */
+  #pool(positives: Tensor<'i32'>, key: RandomKey, stream?: StreamName): Tensor<'i32'> {
+    const rows = this.#device.tensor([1, this.#settings.pool], 'i32');
+    drawPool(this.#device, rows, { ...key, purpose: key.purpose + PURPOSE.pool }, this.#from(positives), stream);
+    return rows;
+  }
+
+  #share(drawn: Tensor<'i32'>, positives: Tensor<'i32'>, key: RandomKey, stream?: StreamName): Draws {
+    const { factor } = this.#settings.sharing;
+    const shuffle = { ...key, purpose: key.purpose + PURPOSE.share };
+    const { members, negatives } = shareNegatives(this.#device, shuffle, { positives, drawn, factor }, stream);
+    drawn.dispose();
+    return { kind: 'groups', ids: negatives, members };
   }
 
   #from(positives: Tensor<'i32'>): Sampler {

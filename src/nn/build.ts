@@ -5,10 +5,11 @@ import type { ModelDefinition } from './definition.js';
 import { fuxi } from './fuxi.js';
 import { hstu } from './hstu.js';
 import { sasrec } from './sasrec.js';
+import { timeBias } from './time-bias.js';
 
 const MODELS = { hstu, fuxi, sasrec };
 
-/** `hasTime`: batches carry times, and the config wants their bias. */
-export function buildDefinition(config: ModelConfig, hasTime: boolean): ModelDefinition {
-  return MODELS[config.kind](config, hasTime && config.timeBias === 'auto');
+/** `ticksPerDay`: units of the timestamps in a day; undefined when batches carry no times. */
+export function buildDefinition(config: ModelConfig, ticksPerDay: number | undefined): ModelDefinition {
+  return MODELS[config.kind](config, timeBias(config, ticksPerDay));
 }

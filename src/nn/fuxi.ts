@@ -10,7 +10,6 @@ import type { ModelConfig } from '../config/schema.js';
 import { fuxiAttention } from '../ops/fuxi-attention.js';
 import { gatedNormLinearResidual } from '../ops/gated-norm-linear-residual.js';
 import { normLinear } from '../ops/norm-linear.js';
-import { TIME_BUCKETS } from '../ops/relative-attention.js';
 import { swigluLinearResidual } from '../ops/swiglu-linear-residual.js';
 import type { ForwardInput, ModelDefinition } from './definition.js';
 import { headLayout } from './head-layout.js';
@@ -23,8 +22,9 @@ import {
   vector,
   xavierUniform,
 } from './parameter-spec.js';
+import type { TimeBias } from './time-bias.js';
 
-export function fuxi(config: ModelConfig, hasTime: boolean): ModelDefinition {
+export function fuxi(config: ModelConfig, time: TimeBias | undefined): ModelDefinition {
   const { d, heads, blocks, dropout, maxLength } = config;
   const ha = heads * config.dqk;
   const hv = heads * config.dv;
@@ -35,7 +35,7 @@ export function fuxi(config: ModelConfig, hasTime: boolean): ModelDefinition {
   const block = (l: number): ParameterSpec[] => [
     matrix(`blocks.${l}.uvqk`, [d, 4 * hv + 2 * ha], normal(0.02)),
     vector(`blocks.${l}.pos_w`, 2 * n - 1, normal(0.02)),
-    ...(hasTime ? [vector(`blocks.${l}.ts_w`, TIME_BUCKETS, normal(0.02))] : []),
+    ...(time ? [time.spec(l)] : []),
     matrix(`blocks.${l}.out`, [3 * hv, d], xavierUniform(3 * hv, d)),
     vector(`blocks.${l}.out_bias`, d, uniform(1 / Math.sqrt(3 * hv))),
     matrix(`blocks.${l}.w13`, [d, 2 * m], xavierUniform(d, m)),
@@ -56,7 +56,7 @@ export function fuxi(config: ModelConfig, hasTime: boolean): ModelDefinition {
         x = tape.scope(() => {
           const y = normLinear(tape, before, weight('uvqk'), { norm: 'rms', act: 'silu', layout }); // [T, 4hv + 2ha]
           const qkv = { v: y.columns(3 * hv, hv), q: y.columns(4 * hv, ha), k: y.columns(4 * hv + ha, ha) };
-          const bias = { posW: weight('pos_w'), ...(hasTime && { tsW: weight('ts_w') }) };
+          const bias = { posW: weight('pos_w'), ...time?.options(l, weights) };
           const o = fuxiAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, 3hv]
           const gated = { u: y.columns(0, 3 * hv), o, x: before };
           const out = { norm: 'rms', dropout, bias: weight('out_bias') } as const;

@@ -9,7 +9,6 @@ import type { ModelConfig } from '../config/schema.js';
 import { gatedNormLinearResidual } from '../ops/gated-norm-linear-residual.js';
 import { hstuAttention } from '../ops/hstu-attention.js';
 import { normLinear } from '../ops/norm-linear.js';
-import { TIME_BUCKETS } from '../ops/relative-attention.js';
 import type { ForwardInput, ModelDefinition } from './definition.js';
 import { headLayout } from './head-layout.js';
 import {
@@ -21,8 +20,9 @@ import {
   vector,
   xavierUniform,
 } from './parameter-spec.js';
+import type { TimeBias } from './time-bias.js';
 
-export function hstu(config: ModelConfig, hasTime: boolean): ModelDefinition {
+export function hstu(config: ModelConfig, time: TimeBias | undefined): ModelDefinition {
   const { d, heads, blocks, dropout, maxLength } = config;
   const ha = heads * config.dqk;
   const hv = heads * config.dv;
@@ -32,7 +32,7 @@ export function hstu(config: ModelConfig, hasTime: boolean): ModelDefinition {
   const block = (l: number): ParameterSpec[] => [
     matrix(`blocks.${l}.uvqk`, [d, 2 * hv + 2 * ha], normal(0.02)),
     vector(`blocks.${l}.pos_w`, 2 * n - 1, normal(0.02)),
-    ...(hasTime ? [vector(`blocks.${l}.ts_w`, TIME_BUCKETS, normal(0.02))] : []),
+    ...(time ? [time.spec(l)] : []),
     matrix(`blocks.${l}.out`, [hv, d], xavierUniform(hv, d)),
     vector(`blocks.${l}.out_bias`, d, uniform(1 / Math.sqrt(hv))),
   ];
@@ -51,7 +51,7 @@ export function hstu(config: ModelConfig, hasTime: boolean): ModelDefinition {
         x = tape.scope(() => {
           const y = normLinear(tape, before, weight('uvqk'), { norm: 'layer', act: 'silu', layout }); // [T, 2hv + 2ha]
           const qkv = { v: y.columns(hv, hv), q: y.columns(2 * hv, ha), k: y.columns(2 * hv + ha, ha) };
-          const bias = { posW: weight('pos_w'), ...(hasTime && { tsW: weight('ts_w') }) };
+          const bias = { posW: weight('pos_w'), ...time?.options(l, weights) };
           const o = hstuAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, hv]
           const gated = { u: y.columns(0, hv), o, x: before };
           const out = { norm: 'layer', dropout, bias: weight('out_bias') } as const;

@@ -9,6 +9,8 @@ import type { Init } from './parameter-spec.js';
 /** Enqueues the filling of `to`. */
 export function initialize(device: Device, to: Tensor<'f32'>, init: Init, key: RandomKey): void {
   switch (init.kind) {
+    case 'values':
+      return device.upload(to, Float32Array.from(init.values));
     case 'constant':
       return fillConstant(device, to, init.value);
     case 'uniform':

@@ -3,6 +3,7 @@
 // V items, N longest sequence + output slots.
 
 import type { ModelDefinition } from './definition.js';
+import type { Scoring } from './scorer.js';
 
 /** A column that every item has, such as its category: an embedding of it is added to the item's. */
 export interface SideFeature {
@@ -24,4 +25,5 @@ export interface ModelShape {
   /** Different actions that get an embedding; 0 leaves actions out. */
   readonly actions: number;
   readonly sideFeatures: readonly SideFeature[];
+  readonly scoring: Scoring;
 }

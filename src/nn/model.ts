@@ -1,22 +1,25 @@
-// A model with its weights: tables and positions of the input, parameters of the blocks. The same class trains,
-// evaluates and serves; it is saved and loaded by the names of its parameters.
+// A model with its weights, in three parts: the embedding of the input, the encoder (the definition's blocks) and the
+// scorer. The same class trains, evaluates and serves; it is saved and loaded by the names of its parameters.
 //
 // T tokens, V items, D model width, N longest sequence + output slots.
 
 import { createHash } from 'node:crypto';
+import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
-import { embeddingGather } from '../ops/embedding-gather.js';
 import { Parameter } from '../ops/parameter.js';
 import { Table } from '../ops/table.js';
 import type { Tape } from '../ops/tape.js';
+import type { JaggedBatch } from '../tensor/jagged.js';
 import type { Tensor } from '../tensor/tensor.js';
 import { UserError } from '../util/errors.js';
 import type { SafetensorsFile } from '../util/safetensors.js';
-import { BatchTensors, type ModelInput } from './batch-tensors.js';
+import { BatchTensors } from './batch-tensors.js';
 import type { ModelDefinition, Weights } from './definition.js';
 import { initialize } from './initialize.js';
+import { InputEmbedding, type ItemLookup } from './input-embedding.js';
 import type { ModelShape } from './model-shape.js';
 import { countParameters, matrix, type ParameterSpec, truncNormal, xavierNormal } from './parameter-spec.js';
+import { Scorer } from './scorer.js';
 
 /** A tensor of the model, by the name it has in files. */
 export interface NamedWeight {
@@ -35,6 +38,10 @@ export class Model {
   readonly specs: readonly ParameterSpec[];
   /** All weights: tables, then dense parameters. */
   readonly all: readonly NamedWeight[];
+  /** Ids to vectors. */
+  readonly embedding: InputEmbedding;
+  /** States against items. */
+  readonly scorer: Scorer;
   readonly #byName: ReadonlyMap<string, Parameter>;
 
   /** With random weights: the same seed gives the same ones. */
@@ -59,6 +66,10 @@ export class Model {
     this.tables = this.all.slice(0, tableSpecs.length).map(({ name, value }) => new Table(device, name, value));
     this.parameters = this.all.slice(tableSpecs.length).map(({ name, value }) => new Parameter(device, name, value));
     this.#byName = new Map(this.parameters.map(parameter => [parameter.name, parameter]));
+    const [items, ...sides] = this.tables;
+    const [positions] = this.parameters;
+    this.embedding = new InputEmbedding({ items: items!, sides, positions: positions!, dropout: shape.dropout });
+    this.scorer = new Scorer(items!, this.itemRows, shape.scoring);
   }
 
   get items(): Table {
@@ -89,20 +100,18 @@ export class Model {
     throw new Error(`the model has no parameter "${name}"; it has ${[...this.#byName.keys()].join(', ')}`);
   };
 
-  /** [T, D] states of a batch; the row of an event predicts the one after it. */
-  encode(tape: Tape, batch: BatchTensors): Tensor<'f32'> {
-    const { definition, dropout } = this.shape;
-    const { tokens } = batch;
-    const items = { table: this.items, ids: batch.items, scale: Math.sqrt(definition.d) };
-    const sides = this.tables.slice(1).map((table, i) => ({ table, ids: batch.sideIds[i]! }));
-    const { offsets } = tokens;
-    const x = embeddingGather(tape, [items, ...sides], { positions: this.weights('positions'), offsets, dropout });
-    return definition.forward({ tape, x, tokens, weights: this.weights });
+  /**
+   * [T, D] states of a batch; the row of an event predicts the one after it. `items`: where the batch's items are read,
+   * by default in the table.
+   */
+  encode(tape: Tape, batch: BatchTensors, items?: ItemLookup): Tensor<'f32'> {
+    const x = this.embedding.forward(tape, batch, items);
+    return this.definition.forward({ tape, x, tokens: batch.tokens, weights: this.weights });
   }
 
   /** A batch on the device, with what this model needs of it. The caller disposes of it. */
-  upload(input: ModelInput): BatchTensors {
-    return new BatchTensors(this.device, input, this.shape);
+  upload(input: JaggedBatch, stream?: StreamName): BatchTensors {
+    return new BatchTensors(this.device, input, this.shape, stream);
   }
 
   /** The weights by name, for checkpoints and export; each is read when its turn comes. */

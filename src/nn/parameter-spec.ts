@@ -7,7 +7,9 @@ export type Init =
   | { kind: 'trunc-normal'; std: number }
   /** Uniform in ±bound. */
   | { kind: 'uniform'; bound: number }
-  | { kind: 'constant'; value: number };
+  | { kind: 'constant'; value: number }
+  /** These numbers, row after row. */
+  | { kind: 'values'; values: readonly number[] };
 
 export interface ParameterSpec {
   /** Readable and unique: it is the tensor's name in exported weights. */
@@ -21,6 +23,7 @@ export interface ParameterSpec {
 
 export const normal = (std: number): Init => ({ kind: 'normal', std });
 export const truncNormal = (std: number): Init => ({ kind: 'trunc-normal', std });
+export const values = (...numbers: number[]): Init => ({ kind: 'values', values: numbers });
 export const constant = (value: number): Init => ({ kind: 'constant', value });
 export const uniform = (bound: number): Init => ({ kind: 'uniform', bound });
 export const xavierUniform = (rows: number, cols: number): Init => uniform(Math.sqrt(6 / (rows + cols)));

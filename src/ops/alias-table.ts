@@ -9,13 +9,17 @@ export interface AliasTable {
   threshold: Tensor<'f32'>; // [V]
   alias: Tensor<'i32'>; // [V]
   /** Log of each item's probability of being drawn, for the losses' logQ correction; -inf where the weight is 0. */
-  logq: Tensor<'f32'>; // [V]
+  logq: Tensor<'f32'>; // [V, 1]
 }
 
 /** `weights` [V] need not sum to 1. The caller owns the result. */
 export function aliasTable(device: Device, weights: Tensor<'f32'>): AliasTable {
-  const shape = [1, weights.size] as const;
-  const table = { threshold: device.tensor(shape), alias: device.tensor(shape, 'i32'), logq: device.tensor(shape) };
+  const items = weights.size;
+  const table = {
+    threshold: device.tensor([1, items]),
+    alias: device.tensor([1, items], 'i32'),
+    logq: device.tensor([items, 1]),
+  };
   device.call('alias_table').tensor(weights).tensor(table.threshold).tensor(table.alias).tensor(table.logq).submit();
   return table;
 }

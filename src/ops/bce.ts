@@ -2,9 +2,9 @@
 
 import type { Tensor } from '../tensor/tensor.js';
 import { type SampledOptions, sampledLoss } from './sampled-loss.js';
-import type { Table } from './table.js';
+import type { RowSource } from './row-source.js';
 import type { Tape } from './tape.js';
 
-export function bce(tape: Tape, u: Tensor<'f32'>, table: Table, options: SampledOptions): Tensor<'f32'> {
-  return sampledLoss(tape, { op: 'bce', u, table, options, extra: call => call });
+export function bce(tape: Tape, u: Tensor<'f32'>, rows: RowSource, options: SampledOptions): Tensor<'f32'> {
+  return sampledLoss(tape, { op: 'bce', u, rows, options, extra: call => call });
 }

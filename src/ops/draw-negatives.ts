@@ -1,7 +1,7 @@
 // Negative items, drawn with replacement by counter: draw (t, r) is a pure function of the key and its place. Draws that
 // equal the positive are not avoided here; the losses mask them.
 //
-// T tokens, R negatives a token, V items.
+// T tokens, R negatives per token, P rows of a pool, V items.
 
 import type { Call, RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -25,6 +25,17 @@ export function drawNegatives(
   stream?: StreamName,
 ): void {
   writeSampler(device.call('draw_negatives').random(key), sampler).tensor(ids).submit(stream);
+}
+
+/** Overwrites ids[P] with different ids, ascending, and -1 beyond the last when there are fewer. */
+export function drawPool(
+  device: Device,
+  ids: Tensor<'i32'>,
+  key: RandomKey,
+  sampler: Sampler,
+  stream?: StreamName,
+): void {
+  writeSampler(device.call('draw_pool').random(key), sampler).tensor(ids).submit(stream);
 }
 
 function writeSampler(call: Call, sampler: Sampler): Call {

@@ -1,17 +1,17 @@
 // x[T, D] = drop(sum over lookups of scale * E[id] + positions[i]), i counting inside each sequence from the oldest event.
-// The tables' gradients are not formed: each table is told what contributes to it, see Table.
+// The rows' gradients are not formed: each source is told what contributes to it, see RowSource.
 //
 // T tokens, B sequences, D width, V rows of a table, P positions.
 
 import type { Tensor } from '../tensor/tensor.js';
 import type { Parameter } from './parameter.js';
 import { expectShape, expectSize } from './shape-rule.js';
-import type { Table } from './table.js';
+import type { RowSource } from './row-source.js';
 import type { Tape } from './tape.js';
 
 export interface Lookup {
-  table: Table; // [V, D]
-  /** -1 adds no row. Must live until the table's update is enqueued. */
+  rows: RowSource; // [V, D]
+  /** -1 adds no row. Must live until the gradient is reduced or applied. */
   ids: Tensor<'i32'>; // [T]
   scale?: number;
 }
@@ -30,19 +30,19 @@ export function embeddingGather(
 ): Tensor<'f32'> {
   const { positions, offsets } = options;
   const { device } = tape;
-  const [tokens, width] = [lookups[0].ids.size, lookups[0].table.value.cols];
-  for (const { table, ids } of lookups) {
+  const [tokens, width] = [lookups[0].ids.size, lookups[0].rows.value.cols];
+  for (const { rows, ids } of lookups) {
     expectSize('embedding_gather', 'ids', ids, tokens);
-    expectShape('embedding_gather', 'table', table.value, table.value.rows, width);
+    expectShape('embedding_gather', 'rows', rows.value, rows.value.rows, width);
   }
   if (positions) expectShape('embedding_gather', 'positions', positions.value, positions.value.rows, width);
   const dropout = tape.dropout(options.dropout ?? 0);
   const x = tape.output(tokens, width);
-  for (const [index, { table, ids, scale = 1 }] of lookups.entries()) {
+  for (const [index, { rows, ids, scale = 1 }] of lookups.entries()) {
     const last = index === lookups.length - 1;
     device
       .call('embedding_gather_forward')
-      .tensor(table.value)
+      .tensor(rows.value)
       .tensor(ids)
       .number(scale)
       .tensor(last ? positions?.value : undefined)
@@ -55,7 +55,7 @@ export function embeddingGather(
   tape.record({
     outputs: [x],
     backward() {
-      const dx = tape.takeGrad(x);
+      const dx = tape.own(tape.takeGrad(x));
       const dpositions = positions?.gradTarget();
       device
         .call('embedding_gather_backward')
@@ -64,11 +64,7 @@ export function embeddingGather(
         .grad(dpositions)
         .tensor(positions ? offsets : undefined)
         .submit();
-      let holders = lookups.length;
-      const release = (): void => {
-        if (--holders === 0) dx.dispose();
-      };
-      for (const { table, ids, scale = 1 } of lookups) table.contribute({ ids, source: dx, scale, release });
+      for (const { rows, ids, scale = 1 } of lookups) rows.contribute({ ids, source: dx, scale });
     },
   });
   return x;

@@ -1,17 +1,14 @@
-// What becomes of a table's contributions: summed by row, in order, and handed to an optimiser (or to a dense gradient)
-// without a gradient row ever being stored.
+// What becomes of a table's gradient: contributions are summed by row, in order, and handed to an optimiser (or to a dense
+// gradient) without a gradient row ever being stored; gradient rows that were summed before are applied as they are.
 //
-// V rows, D width.
+// V rows, U rows of a list, D width.
 
 import type { Call, GradTarget, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
-import { TurboError } from '../tensor/turbo-error.js';
 import type { AdamHyper } from './adamw.js';
-import type { Table } from './table.js';
-
-/** Contributions that one update can sum. */
-export const MAX_CONTRIBUTIONS = 8;
+import { writeContributions } from './embedding-reduce.js';
+import type { Contribution, RowDtype, RowSource } from './row-source.js';
 
 export type TableUpdate =
   /** Written, or added, to a [V, D] gradient for a dense optimiser. */
@@ -20,43 +17,50 @@ export type TableUpdate =
   | { kind: 'square-sum'; to: Tensor<'f32'> }
   /** Adam on touched rows only, bias-corrected by the global step. */
   | { kind: 'lazy-adam'; m: Tensor<'f32'>; v: Tensor<'f32'>; hyper: AdamHyper }
-  /** One accumulator a row: state[V] += mean g^2; row -= lr g / (sqrt(state) + eps). */
+  /** One accumulator per row: state[V] += mean g^2; row -= lr g / (sqrt(state) + eps). */
   | { kind: 'row-adagrad'; state: Tensor<'f32'>; lr: number; eps: number; weightDecay: number };
 
 export interface EmbeddingUpdateOptions {
   /** A scalar that multiplies the gradient: clipping. Not for 'dense' and 'square-sum'. */
   gradScale?: Tensor<'f32'> | undefined;
-  stream?: StreamName;
+  stream?: StreamName | undefined;
 }
 
-/** Applies the table's contributions. They stay until `table.clearGrad()`. */
+export interface Contributed {
+  /** What the contributions' ids name: the table, or rows staged from it. */
+  source: RowSource;
+  contributions: readonly Contribution[];
+}
+
+/** Sums contributions and applies the sums. `table` is [V, D]. */
 export function embeddingUpdate(
   device: Device,
-  table: Table,
+  table: Tensor<RowDtype>,
+  { source, contributions }: Contributed,
   update: TableUpdate,
   options: EmbeddingUpdateOptions = {},
 ): void {
-  const { contributions } = table;
-  if (contributions.length > MAX_CONTRIBUTIONS) {
-    throw new TurboError({
-      kind: 'argument',
-      op: 'embedding_update',
-      input: table.name,
-      expected: `at most ${MAX_CONTRIBUTIONS} contributions (update before the next one is recorded)`,
-      got: String(contributions.length),
-    });
-  }
-  const call = device.call('embedding_update').tensor(table.value);
-  writeUpdate(call, update).tensor(options.gradScale).number(contributions.length);
-  for (const { source, ids, coef, scale, normalizedEps } of contributions) {
-    call
-      .tensor(source)
-      .tensor(ids)
-      .tensor(coef)
-      .number(scale)
-      .number(normalizedEps ?? 0);
-  }
-  call.submit(options.stream);
+  const staged = source.ids && source;
+  const call = device.call('embedding_update').tensor(table).tensor(staged?.value).tensor(staged?.ids);
+  writeContributions(writeUpdate(call, update).tensor(options.gradScale), contributions).submit(options.stream);
+}
+
+export interface GradientRows {
+  /** The table's row that each belongs to; absent: all rows in order. */
+  ids?: Tensor<'i32'>; // [U]
+  rows: Tensor<'f32'>; // [U, D]
+}
+
+/** Applies gradient rows that are already summed. */
+export function embeddingApply(
+  device: Device,
+  table: Tensor<RowDtype>,
+  { ids, rows }: GradientRows,
+  update: TableUpdate,
+  options: EmbeddingUpdateOptions = {},
+): void {
+  const call = device.call('embedding_apply').tensor(table).tensor(ids).tensor(rows);
+  writeUpdate(call, update).tensor(options.gradScale).submit(options.stream);
 }
 
 function writeUpdate(call: Call, update: TableUpdate): Call {

@@ -3,7 +3,7 @@
 
 import type { Tensor } from '../tensor/tensor.js';
 import { type SampledOptions, sampledLoss } from './sampled-loss.js';
-import type { Table } from './table.js';
+import type { RowSource } from './row-source.js';
 import type { Tape } from './tape.js';
 
 export interface GbceOptions extends SampledOptions {
@@ -11,6 +11,6 @@ export interface GbceOptions extends SampledOptions {
   t: number;
 }
 
-export function gbce(tape: Tape, u: Tensor<'f32'>, table: Table, options: GbceOptions): Tensor<'f32'> {
-  return sampledLoss(tape, { op: 'gbce', u, table, options, extra: call => call.number(options.t) });
+export function gbce(tape: Tape, u: Tensor<'f32'>, rows: RowSource, options: GbceOptions): Tensor<'f32'> {
+  return sampledLoss(tape, { op: 'gbce', u, rows, options, extra: call => call.number(options.t) });
 }

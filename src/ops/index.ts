@@ -1,31 +1,15 @@
-// Everything a model is written from. Types that several ops share come from their own files.
+// What the library publishes of the ops: those that a model of one's own is written from. Optimisers, losses, negatives and
+// retrieval are the trainer's; they may change without notice.
 
-export * from './adamw.js';
-export * from './alias-table.js';
-export * from './bce.js';
-export * from './clip-scale.js';
-export * from './draw-negatives.js';
-export * from './elementwise.js';
-export * from './embedding-gather.js';
-export * from './embedding-update.js';
-export * from './fill.js';
-export * from './full-softmax.js';
-export * from './fuxi-attention.js';
-export * from './gated-norm-linear-residual.js';
-export * from './gbce.js';
-export * from './hstu-attention.js';
-export * from './l2-norm.js';
-export * from './linear-residual.js';
-export * from './norm.js';
-export * from './norm-linear.js';
-export * from './parameter.js';
-export * from './sampled-softmax.js';
-export * from './softmax-attention.js';
-export * from './square-sum.js';
-export * from './swiglu-linear-residual.js';
-export * from './table.js';
-export * from './tape.js';
-export * from './target-rank.js';
-export * from './top-k.js';
-export type { LogitOptions, SampledOptions } from './sampled-loss.js';
-export { type JaggedTokens, type Qkv, type RelativeOptions, TIME_BUCKETS } from './relative-attention.js';
+export { embeddingGather } from './embedding-gather.js';
+export { fuxiAttention } from './fuxi-attention.js';
+export { gatedNormLinearResidual } from './gated-norm-linear-residual.js';
+export { hstuAttention } from './hstu-attention.js';
+export { linearResidual } from './linear-residual.js';
+export { norm } from './norm.js';
+export { normLinear } from './norm-linear.js';
+export { Parameter } from './parameter.js';
+export { type JaggedTokens, type Qkv, type RelativeOptions, TIME_ENTRIES } from './relative-attention.js';
+export { softmaxAttention } from './softmax-attention.js';
+export { swigluLinearResidual } from './swiglu-linear-residual.js';
+export { Tape } from './tape.js';

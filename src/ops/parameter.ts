@@ -1,42 +1,38 @@
-// A dense parameter: its value, and a gradient buffer that is kept from step to step.
+// A dense parameter: its value and its gradient.
 
 import type { GradTarget } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
+import { DenseGradient } from './dense-gradient.js';
 
 export class Parameter {
   readonly name: string;
   readonly value: Tensor<'f32'>;
-  readonly #device: Device;
-  #buffer: Tensor<'f32'> | undefined;
-  #written = false;
+  readonly gradient: DenseGradient;
 
   constructor(device: Device, name: string, value: Tensor<'f32'>) {
-    this.#device = device;
     this.name = name;
     this.value = value;
+    this.gradient = new DenseGradient(device, value.shape);
   }
 
   /** Sum of the gradients since `clearGrad`; absent when no op gave one. */
   get grad(): Tensor<'f32'> | undefined {
-    return this.#written ? this.#buffer : undefined;
+    return this.gradient.value;
   }
 
   /** Where the next gradient goes: the first one overwrites, later ones add. */
   gradTarget(): GradTarget {
-    const accumulate = this.#written;
-    this.#written = true;
-    return { to: (this.#buffer ??= this.#device.tensor(this.value.shape)), accumulate };
+    return this.gradient.target();
   }
 
-  /** Forgets the gradient. Its memory stays and is not touched before the next gradient. */
   clearGrad(): void {
-    this.#written = false;
+    this.gradient.clear();
   }
 
   dispose(): void {
     this.value.dispose();
-    this.#buffer?.dispose();
+    this.gradient.dispose();
   }
 
   [Symbol.dispose](): void {

@@ -9,7 +9,8 @@ import type { Parameter } from './parameter.js';
 import { expectShape, expectSize } from './shape-rule.js';
 import type { Tape } from './tape.js';
 
-export const TIME_BUCKETS = 129;
+/** The finest table of the time bias: one entry per bucket, and one for the gaps beyond. Coarser ones have 17, 33 or 65. */
+export const TIME_ENTRIES = 129;
 
 export interface Qkv {
   q: Tensor<'f32'>; // [T, h*a]
@@ -31,8 +32,13 @@ export interface RelativeOptions {
   /** Divides the attention weights and sizes posW; no sequence may be longer. */
   n: number;
   posW?: Parameter; // [1, 2n-1]
-  /** Used when the batch has times. */
-  tsW?: Parameter; // [1, 129]
+  /** Weights of the time bias, used when the batch has times: a table, or the three numbers of the function. */
+  tsW?: Parameter; // [1, 17 | 33 | 65 | 129], [1, 3] with timeUnit
+  /**
+   * Makes the time bias a function of the gap, alpha * gamma^(T^beta) with T = gap / timeUnit, where
+   * tsW = [alpha, softplus^-1(beta), logit(gamma)].
+   */
+  timeUnit?: number;
 }
 
 export interface RelativeAttention {
@@ -61,7 +67,8 @@ export function relativeAttention(tape: Tape, attention: RelativeAttention): Ten
       .tensor(posW?.value)
       .tensor(tsW?.value)
       .tensor(tsW && tokens.times)
-      .tensor(tsW && tokens.queryTimes);
+      .tensor(tsW && tokens.queryTimes)
+      .number((tsW && options.timeUnit) ?? 0);
   const o = tape.output(qkv.v.rows, attention.channels * qkv.v.cols);
   inputs(device.call(`${op}_forward`))
     .tensor(o)
@@ -90,7 +97,6 @@ function checkShapes({ op, qkv: { q, k, v }, tokens, options }: RelativeAttentio
   expectShape(op, 'k', k, q.rows, q.cols);
   expectShape(op, 'v', v, q.rows, v.cols);
   if (options.posW) expectSize(op, 'posW', options.posW.value, 2 * options.n - 1);
-  if (options.tsW) expectSize(op, 'tsW', options.tsW.value, TIME_BUCKETS);
   if (tokens.times) expectSize(op, 'times', tokens.times, q.rows);
   if (tokens.queryTimes) expectSize(op, 'queryTimes', tokens.queryTimes, q.rows);
   if ((tokens.times === undefined) !== (tokens.queryTimes === undefined)) {

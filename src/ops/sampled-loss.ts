@@ -1,12 +1,12 @@
 // What sampledSoftmax, bce and gbce share. One visit of a token gives its loss, the gradient of its user vector and the
 // coefficients that, with the user vectors, are the table's gradient; the T x R x D tensor does not exist.
 //
-// T tokens, D width, R negatives a token, V items.
+// T tokens, D width, R negatives per token, V items, U rows of the source.
 
 import type { Call } from '../native/call.js';
 import type { Tensor } from '../tensor/tensor.js';
 import { expectShape, expectSize } from './shape-rule.js';
-import type { Table } from './table.js';
+import type { RowSource } from './row-source.js';
 import type { Tape } from './tape.js';
 
 export interface LogitOptions {
@@ -22,18 +22,16 @@ export interface LogitOptions {
 }
 
 export interface SampledOptions extends LogitOptions {
-  /** -1: this token is not trained. Must live until the table's update is enqueued, as must the negatives. */
+  /** -1: this token is not trained. Must live until the gradient is reduced or applied, as must the negatives. */
   positives: Tensor<'i32'>; // [T]
   /** -1, or the positive itself: masked. */
   negatives: Tensor<'i32'>; // [T, R]
-  /** Rows to read instead of the table's own, such as an FP16 copy. */
-  rows?: Tensor<'f32' | 'f16'>; // [V, D]
 }
 
 export interface SampledLoss {
   op: 'sampled_softmax' | 'bce' | 'gbce';
   u: Tensor<'f32'>;
-  table: Table;
+  rows: RowSource; // [U, D], [V, D] when it is the table
   options: SampledOptions;
   /** The op's own last arguments. */
   extra: (call: Call) => Call;
@@ -49,35 +47,28 @@ export function writeLogit(call: Call, options: LogitOptions): Call {
 }
 
 /** The mean loss, a scalar that lives as long as the tape. Gradients are there at once; `tape.backward` takes them on. */
-export function sampledLoss(tape: Tape, { op, u, table, options, extra }: SampledLoss): Tensor<'f32'> {
+export function sampledLoss(tape: Tape, { op, u, rows, options, extra }: SampledLoss): Tensor<'f32'> {
   const { device } = tape;
-  const { positives, negatives, rows = table.value } = options;
+  const { positives, negatives } = options;
   const [tokens, width, drawn] = [u.rows, u.cols, negatives.cols];
   expectSize(op, 'positives', positives, tokens);
   expectShape(op, 'negatives', negatives, tokens, drawn);
-  expectShape(op, 'table', rows, table.value.rows, width);
+  expectShape(op, 'rows', rows.value, rows.value.rows, width);
   const loss = tape.result([1, 1]);
   const du = tape.someTarget(u);
   const coef = device.tensor([tokens, 1 + drawn]);
   const uhat = device.tensor([tokens, width]);
-  const call = device.call(op).tensor(u).tensor(rows).tensor(positives).tensor(negatives);
+  const call = device.call(op).tensor(u).tensor(rows.value).number(rows.vocabulary).tensor(positives).tensor(negatives);
   extra(writeLogit(call, options).tensor(loss).grad(du).tensor(coef).tensor(uhat)).submit();
-  const factors = [coef, uhat];
   if (!tape.training) {
-    for (const tensor of factors) tensor.dispose();
+    coef.dispose();
+    uhat.dispose();
     return loss;
   }
-  let holders = 2;
-  const release = (): void => {
-    if (--holders === 0) for (const tensor of factors) tensor.dispose();
-  };
-  const shared = {
-    source: uhat,
-    scale: 1,
-    release,
-    ...(options.normalizeItem && { normalizedEps: options.eps ?? 1e-6 }),
-  };
-  table.contribute({ ...shared, ids: positives, coef: coef.columns(0, 1) });
-  table.contribute({ ...shared, ids: negatives, coef: coef.columns(1, drawn) });
+  tape.own(coef);
+  const normalized = options.normalizeItem && { normalizedEps: options.eps ?? 1e-6 };
+  const shared = { source: tape.own(uhat), scale: 1, ...normalized };
+  rows.contribute({ ...shared, ids: positives, coef: coef.columns(0, 1) });
+  rows.contribute({ ...shared, ids: negatives, coef: coef.columns(1, drawn) });
   return loss;
 }

@@ -3,19 +3,19 @@
 
 import type { Tensor } from '../tensor/tensor.js';
 import { type SampledOptions, sampledLoss } from './sampled-loss.js';
-import type { Table } from './table.js';
+import type { RowSource } from './row-source.js';
 import type { Tape } from './tape.js';
 
 export interface SampledSoftmaxOptions extends SampledOptions {
-  /** Log of each item's probability of being drawn. */
-  logq?: Tensor<'f32'>; // [V]
+  /** Log of the probability with which each row's item is drawn. */
+  logq?: Tensor<'f32'>; // [U], [V] when rows are the table
 }
 
 export function sampledSoftmax(
   tape: Tape,
   u: Tensor<'f32'>,
-  table: Table,
+  rows: RowSource,
   options: SampledSoftmaxOptions,
 ): Tensor<'f32'> {
-  return sampledLoss(tape, { op: 'sampled_softmax', u, table, options, extra: call => call.tensor(options.logq) });
+  return sampledLoss(tape, { op: 'sampled_softmax', u, rows, options, extra: call => call.tensor(options.logq) });
 }

@@ -39,6 +39,7 @@ export class Tape {
   readonly #tracked = new Set<Tensor>();
   /** Owned tensors by scope, the tape's own results first. */
   #scopes: Tensor[][] = [[]];
+  readonly #owned: { dispose(): void }[] = [];
   /** Gradients that nobody asked for, until the end of the node. */
   #unwanted: Tensor[] = [];
 
@@ -63,6 +64,12 @@ export class Tape {
     const tensor = this.device.tensor(shape);
     this.#scopes[0]!.push(tensor);
     return tensor;
+  }
+
+  /** Keeps a tensor, or anything else that is disposed of, until the tape is disposed. */
+  own<T extends { dispose(): void }>(thing: T): T {
+    this.#owned.push(thing);
+    return thing;
   }
 
   /** Leaves a node, or frees what it would have saved when not training. */
@@ -140,6 +147,11 @@ export class Tape {
     return { seed: this.#seed, step: this.#step, purpose: this.#purpose++ };
   }
 
+  /** Random ops named so far. */
+  get randomOps(): number {
+    return this.#purpose;
+  }
+
   // For models and trainers
 
   /** Gradients of an input that no op made, too; see `inputGrad`. */
@@ -188,6 +200,7 @@ export class Tape {
     this.#dropUnwanted();
     for (const tensor of this.#scopes.flat()) tensor.dispose();
     this.#scopes = [[]];
+    for (const thing of this.#owned.splice(0)) thing.dispose();
   }
 
   [Symbol.dispose](): void {

@@ -1,9 +1,9 @@
 // The one error that tensors, ops and streams raise: which op, which of its inputs, what was expected, what was found.
 
 /** The fields of a TurboError as data, which is how they cross from the addon. */
-export interface Refusal {
+export interface NativeFault {
   /**
-   * shape, offsets, range, not-finite, timestamp, argument, handle, dtype, op, closed, file; or panic, which is a bug
+   * shape, offsets, range, not-finite, timestamp, argument, handle, alias, dtype, op, memory, closed, file; or panic, which is a bug
    * of ours.
    */
   kind: string;
@@ -13,7 +13,7 @@ export interface Refusal {
   got: string;
 }
 
-export class TurboError extends Error implements Refusal {
+export class TurboError extends Error implements NativeFault {
   override readonly name = 'TurboError';
   readonly kind: string;
   readonly op: string;
@@ -21,13 +21,13 @@ export class TurboError extends Error implements Refusal {
   readonly expected: string;
   readonly got: string;
 
-  constructor(refusal: Refusal) {
-    const where = refusal.input === '' ? refusal.op : `${refusal.op}: ${refusal.input}`;
-    super(`${where}: expected ${refusal.expected}, got ${refusal.got} [${refusal.kind}]`);
-    this.kind = refusal.kind;
-    this.op = refusal.op;
-    this.input = refusal.input;
-    this.expected = refusal.expected;
-    this.got = refusal.got;
+  constructor(fault: NativeFault) {
+    const where = fault.input === '' ? fault.op : `${fault.op}: ${fault.input}`;
+    super(`${where}: expected ${fault.expected}, got ${fault.got} [${fault.kind}]`);
+    this.kind = fault.kind;
+    this.op = fault.op;
+    this.input = fault.input;
+    this.expected = fault.expected;
+    this.got = fault.got;
   }
 }

@@ -1,21 +1,23 @@
 // Checkpoints on disk: a folder per step with safetensors files and an index that carries their checksums. Written under
 // a temporary name, flushed, then renamed, so a checkpoint is there whole or not at all; a damaged one is recognised by
 // its checksums and the one before it is used. What goes in is decided by the trainer; this file knows names and bytes.
+// Reading never changes anything on disk; writing, pruning and sweeping are for the process that holds the run's lock.
 //
 //   checkpoints/step-00000470/{weights.safetensors, optimizer.safetensors, index.json}
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { type Dirent, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { makeFolder, syncFolder, writeFileAtomic } from '../util/atomic-file.js';
-import { UserError } from '../util/errors.js';
 import { canonicalJson, sha256, sha256File } from '../util/hash.js';
+import { errorCode } from '../util/process-identity.js';
 import { type Dtype, SafetensorsFile, SafetensorsWriter } from '../util/safetensors.js';
 
 const FORMAT = 'turbogr-checkpoint';
-const VERSION = 2;
+const VERSION = 3;
 const STEP_FOLDER = /^step-(\d{8,})$/;
 const TEMP_FOLDER = /^\.step-\d+\.tmp$/;
+const FILE_NAME = /^[\w-]+\.safetensors$/;
 
 /** A tensor to store; `read` is called when its turn comes, so that one tensor at a time is in memory. */
 export interface StoredTensor {
@@ -27,7 +29,9 @@ export interface StoredTensor {
 
 export interface CheckpointContent {
   step: number;
-  /** Everything that is not a tensor: cursor, best epoch, figures. Plain JSON. */
+  /** Step of the checkpoint that validation liked best so far, perhaps this one; null without validation. */
+  best: number | null;
+  /** Everything else that is not a tensor: cursor, figures. Plain JSON. */
   state: unknown;
   /** By file: `weights` and `optimizer` become `weights.safetensors` and so on. */
   files: Readonly<Record<string, readonly StoredTensor[]>>;
@@ -37,13 +41,14 @@ export interface CheckpointContent {
 export interface Checkpoint {
   readonly path: string;
   readonly step: number;
+  readonly best: number | null;
   readonly state: unknown;
   /** Opens one of its files; the caller closes it. */
   open(file: string): SafetensorsFile;
 }
 
 /** A checkpoint that was passed over, and why. */
-export interface Refusal {
+export interface RefusedCheckpoint {
   readonly path: string;
   readonly reason: string;
 }
@@ -53,51 +58,71 @@ const INDEX = z.object({
   version: z.literal(VERSION, 'it has a version that this program does not read'),
   identity: z.string(),
   step: z.int().nonnegative(),
+  best: z.int().nonnegative().nullable(),
   state: z.unknown(),
-  files: z.record(z.string(), z.string()),
+  files: z.record(z.string().regex(FILE_NAME), z.string()),
   /** SHA-256 of all of the above. */
   checksum: z.string(),
 });
 type Index = z.infer<typeof INDEX>;
 
 function checksumOf(index: Omit<Index, 'checksum'>): string {
-  const { format, version, identity, step, state, files } = index;
-  return sha256(canonicalJson({ format, version, identity, step, state, files }));
+  const { format, version, identity, step, best, state, files } = index;
+  return sha256(canonicalJson({ format, version, identity, step, best, state, files }));
+}
+
+function folderName(step: number): string {
+  return `step-${String(step).padStart(8, '0')}`;
 }
 
 export class CheckpointFolder {
   readonly path: string;
   readonly #identity: string;
+  readonly #mayWrite: () => Promise<void>;
 
-  /** `identity` says whose checkpoints these are (a hash of config and data): others are refused as foreign. */
-  constructor(path: string, identity: string) {
+  /** Steps that were refused: never counted among the newest. */
+  readonly #refused = new Set<number>();
+
+  /**
+   * `identity` says whose checkpoints these are (a hash of config and data): others are refused as foreign.
+   * Nothing is written when `mayWrite` throws, such as when another process has come to own the run.
+   */
+  constructor(path: string, identity: string, mayWrite: () => Promise<void> = async () => {}) {
     this.path = path;
     this.#identity = identity;
-    makeFolder(path);
-    for (const name of readdirSync(path)) {
-      if (TEMP_FOLDER.test(name)) rmSync(join(path, name), { recursive: true, force: true });
+    this.#mayWrite = mayWrite;
+  }
+
+  /** Removes what a killed process had begun to write. */
+  sweep(): void {
+    for (const { name } of this.#entries()) {
+      if (TEMP_FOLDER.test(name)) rmSync(join(this.path, name), { recursive: true, force: true });
     }
   }
 
-  async write({ step, state, files }: CheckpointContent): Promise<string> {
-    const name = `step-${String(step).padStart(8, '0')}`;
+  async write(content: CheckpointContent): Promise<string> {
+    const name = folderName(content.step);
     const temp = join(this.path, `.${name}.tmp`);
+    await this.#mayWrite();
+    makeFolder(this.path);
     rmSync(temp, { recursive: true, force: true });
     mkdirSync(temp);
     try {
-      await this.#fill(temp, { step, state, files });
+      await this.#fill(temp, content);
     } catch (error) {
       rmSync(temp, { recursive: true, force: true }); // on a full disk its room is what the next attempt needs
       throw error;
     }
+    await this.#mayWrite();
     const final = join(this.path, name);
     rmSync(final, { recursive: true, force: true });
     renameSync(temp, final);
     syncFolder(this.path);
+    this.#refused.delete(content.step);
     return final;
   }
 
-  async #fill(temp: string, { step, state, files }: CheckpointContent): Promise<void> {
+  async #fill(temp: string, { step, best, state, files }: CheckpointContent): Promise<void> {
     const checksums: Record<string, string> = {};
     for (const [file, tensors] of Object.entries(files)) {
       const path = join(temp, `${file}.safetensors`);
@@ -109,6 +134,7 @@ export class CheckpointFolder {
       version: VERSION,
       identity: this.#identity,
       step,
+      best,
       state,
       files: checksums,
     };
@@ -117,42 +143,58 @@ export class CheckpointFolder {
 
   /** Steps that have a folder, newest first; nothing is said about their soundness. */
   steps(): number[] {
-    return readdirSync(this.path)
-      .map(name => STEP_FOLDER.exec(name)?.[1])
+    return this.#entries()
+      .flatMap(entry => (entry.isDirectory() ? [STEP_FOLDER.exec(entry.name)?.[1]] : []))
       .filter(digits => digits !== undefined)
       .map(Number)
       .sort((a, b) => b - a);
   }
 
+  #entries(): Dirent[] {
+    return existsSync(this.path) ? readdirSync(this.path, { withFileTypes: true }) : [];
+  }
+
   /** The newest sound checkpoint, and those that were refused on the way to it. */
-  latest(): { checkpoint: Checkpoint | undefined; refused: Refusal[] } {
-    const refused: Refusal[] = [];
+  latest(): { checkpoint: Checkpoint | undefined; refused: RefusedCheckpoint[] } {
+    const refused: RefusedCheckpoint[] = [];
     for (const step of this.steps()) {
-      const found = this.load(step);
+      const found = this.#loadWithBest(step);
       if ('state' in found) return { checkpoint: found, refused };
+      this.#refused.add(step);
       refused.push(found);
     }
     return { checkpoint: undefined, refused };
   }
 
-  load(step: number): Checkpoint | Refusal {
-    const path = join(this.path, `step-${String(step).padStart(8, '0')}`);
-    return verifyCheckpoint(path, this.#identity);
+  load(step: number): Checkpoint | RefusedCheckpoint {
+    return verifyCheckpoint(join(this.path, folderName(step)), this.#identity);
   }
 
-  /** A checkpoint that must be there, such as the best one. */
-  require(step: number): Checkpoint {
+  /** A run ends with its best weights, so a checkpoint is of no use when those are gone. */
+  #loadWithBest(step: number): Checkpoint | RefusedCheckpoint {
     const found = this.load(step);
-    if ('state' in found) return found;
-    throw new UserError('bad-checkpoint', `${found.path} is refused: ${found.reason}`, 'Train the run again.');
+    if (!('state' in found) || found.best === null || found.best === step) return found;
+    const best = this.load(found.best);
+    if ('state' in best) return found;
+    return { path: found.path, reason: `the best one, ${basename(best.path)}, is refused: ${best.reason}` };
   }
 
-  /** Removes all but the newest `keep` and the one of step `best`. */
-  prune(keep: number, best: number | undefined): void {
-    for (const step of this.steps().slice(keep)) {
-      if (step === best) continue;
-      rmSync(join(this.path, `step-${String(step).padStart(8, '0')}`), { recursive: true, force: true });
+  /**
+   * After a checkpoint of step `newest` was written: removes all older ones but the newest `keep` sound ones and those that
+   * are their best. What has a higher number was refused when the run began, and stays for a person to look at.
+   */
+  prune({ keep, newest }: { keep: number; newest: number }): void {
+    const older = this.steps().filter(step => step <= newest);
+    const kept = older.filter(step => !this.#refused.has(step)).slice(0, keep);
+    const needed = new Set([...kept, ...kept.map(step => this.#bestOf(step))]);
+    for (const step of older) {
+      if (!needed.has(step)) rmSync(join(this.path, folderName(step)), { recursive: true, force: true });
     }
+  }
+
+  #bestOf(step: number): number | null {
+    const index = readIndex(join(this.path, folderName(step)));
+    return typeof index === 'string' ? null : index.best;
   }
 }
 
@@ -168,34 +210,49 @@ async function writeTensors(path: string, tensors: readonly StoredTensor[]): Pro
   writer.close();
 }
 
-/** Checks one checkpoint folder; `identity` undefined accepts any run's, as evaluation and export do. */
-export function verifyCheckpoint(path: string, identity: string | undefined): Checkpoint | Refusal {
+function verifyCheckpoint(path: string, identity: string): Checkpoint | RefusedCheckpoint {
   const index = readIndex(path);
   if (typeof index === 'string') return { path, reason: index };
-  if (identity !== undefined && index.identity !== identity) {
+  if (index.identity !== identity) {
     return {
       path,
       reason: `it belongs to another run (${index.identity.slice(0, 12)}, expected ${identity.slice(0, 12)})`,
     };
   }
+  if (basename(path) !== folderName(index.step)) return { path, reason: `it is the checkpoint of step ${index.step}` };
   for (const [file, checksum] of Object.entries(index.files)) {
-    const at = join(path, file);
-    if (!existsSync(at)) return { path, reason: `${file} is missing` };
-    if (sha256File(at) !== checksum)
-      return { path, reason: `${file} does not match its checksum: damaged or truncated` };
+    const actual = hashIfFile(join(path, file));
+    if (actual === undefined) return { path, reason: `${file} is missing` };
+    if (actual !== checksum) return { path, reason: `${file} does not match its checksum: damaged or truncated` };
   }
   const open = (file: string): SafetensorsFile => new SafetensorsFile(join(path, `${file}.safetensors`));
-  return { path, step: index.step, state: index.state, open };
+  return { path, step: index.step, best: index.best, state: index.state, open };
 }
+
+/** Undefined when it is no regular file: a FIFO would never end, and a pruned file is gone. */
+function hashIfFile(path: string): string | undefined {
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined;
+  try {
+    return sha256File(path);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** An index is small; anything larger is none. */
+const MOST_INDEX_BYTES = 64 << 20;
 
 function readIndex(path: string): Index | string {
   const file = join(path, 'index.json');
-  if (!existsSync(file)) return 'index.json is missing';
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (!stat?.isFile()) return 'index.json is missing';
+  if (stat.size > MOST_INDEX_BYTES) return `index.json has ${stat.size} bytes: damaged`;
   let json: unknown;
   try {
     json = JSON.parse(readFileSync(file, 'utf8'));
-  } catch {
-    return 'index.json is not JSON: damaged or truncated';
+  } catch (error) {
+    return errorCode(error) === 'ENOENT' ? 'index.json is missing' : 'index.json is not JSON: damaged or truncated';
   }
   const index = INDEX.safeParse(json);
   if (!index.success) return `index.json: ${index.error.issues[0]!.message}`;

@@ -1,4 +1,4 @@
-// `events.jsonl`: append one line an event; read it back; cut it to a step when a run resumes from there. A line torn
+// `events.jsonl`: append one line per event; read it back; cut it to a step when a run resumes from there. A line torn
 // by a crash is the last one by construction, and is dropped.
 
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
@@ -33,18 +33,28 @@ export class EventLog {
 /** All whole events of a file, oldest first. */
 export function readEvents(path: string): LoggedEvent[] {
   const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1); // what follows the last line end is torn or empty
-  return lines.map(line => {
-    const event: unknown = JSON.parse(line);
+  return lines.map((line, i) => {
+    const event = parseLine(line);
     if (isEvent(event)) return event;
     throw new UserError(
       'damaged-events',
-      `${path} holds a line that is no event: ${line.slice(0, 80)}`,
-      'Remove the line.',
+      `line ${i + 1} of ${path} is no event: ${JSON.stringify(line.slice(0, 80))}`,
+      'Remove that line. Only figures are lost by it: weights and checkpoints do not depend on this file.',
     );
   });
 }
 
+function parseLine(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Every line was written by `append`; this tells a foreign one. */
 function isEvent(value: unknown): value is LoggedEvent {
-  return typeof value === 'object' && value !== null && 'kind' in value && 'step' in value && 'time' in value;
+  if (typeof value !== 'object' || value === null) return false;
+  const typed = (key: string, type: string) => typeof Reflect.get(value, key) === type;
+  return typed('kind', 'string') && typed('step', 'number') && typed('time', 'string');
 }

@@ -2,17 +2,25 @@
 // of it goes into a checkpoint and comes back.
 
 import type { ResolvedConfig } from '../config/schema.js';
+import type { Communicator } from '../dist/comm/communicator.js';
+import { SingleRank } from '../dist/comm/single-rank.js';
 import type { Device } from '../native/device.js';
 import { Model } from '../nn/model.js';
-import type { ModelInput } from '../nn/batch-tensors.js';
 import type { ModelShape } from '../nn/model-shape.js';
 import { lerp } from '../ops/elementwise.js';
 import { Tape } from '../ops/tape.js';
+import { GradientSums } from '../optim/gradients.js';
 import { Optimizer } from '../optim/optimizer.js';
 import { scheduleFactor } from '../optim/schedule.js';
+import type { JaggedBatch } from '../tensor/jagged.js';
 import { SafetensorsFile } from '../util/safetensors.js';
 import type { Checkpoint, StoredTensor } from './checkpoint.js';
+import { evaluatedFile } from './chosen-weights.js';
 import { Objective } from './objective.js';
+import { type LaneRange, lanesOf } from './lane-tree.js';
+import { RankSum, type Wishes } from './rank-sum.js';
+import { schedule } from './stages.js';
+import { type NegativeCounts, type StepParts, StepRun } from './step-run.js';
 
 export interface LearnerOptions {
   device: Device;
@@ -20,37 +28,68 @@ export interface LearnerOptions {
   shape: ModelShape;
   /** [V] training events of each item. */
   counts: Int32Array;
+  /** Lanes read copies of their rows instead of the table; same bits. By default not, on one rank. */
+  staged?: boolean;
+  /** The ranks that train together; by default this one alone. */
+  world?: Communicator;
 }
+
+/** Steps from one count of negatives to the next: a count costs about a hundredth of a step. */
+const COUNT_EVERY = 16;
 
 export interface StepPlace {
   /** Counted from 1. */
   step: number;
   totalSteps: number;
+  /** Tokens of all lanes of the step, whoever computes them; by default those of the batches given. */
+  tokens?: number;
+  wishes?: Wishes;
 }
 
-/** The file of a checkpoint that holds the weights to evaluate with. */
-export function evaluatedFile(config: ResolvedConfig): string {
-  return config.optimizer.ema === undefined ? 'weights' : 'average';
+/** A step that has been enqueued. */
+export interface StartedStep {
+  /** Comes when the device gets there. */
+  loss: Promise<number>;
+  lr: number;
+  /** Of this rank's lanes. */
+  negatives: Promise<NegativeCounts | undefined>;
+  /** What any rank wished. */
+  agreed: Wishes;
 }
+
+const NO_WISHES: Wishes = { stop: false, save: false };
 
 export class Learner {
   readonly model: Model;
   readonly #device: Device;
   readonly #config: ResolvedConfig;
-  readonly #optimizer: Optimizer;
-  readonly #objective: Objective;
+  readonly #parts: StepParts;
   readonly #average: Model | undefined;
+  readonly #world: Communicator;
 
-  constructor({ device, config, shape, counts }: LearnerOptions) {
+  constructor({ device, config, shape, counts, staged = false, world = new SingleRank() }: LearnerOptions) {
+    this.#world = world;
     this.#device = device;
     this.#config = config;
     this.model = new Model(device, shape, config.seed);
-    this.#optimizer = new Optimizer(device, config.optimizer, {
+    const trained = {
       parameters: this.model.parameters,
       decays: this.model.specs.map(spec => spec.decay),
       tables: this.model.tables,
-    });
-    this.#objective = new Objective(device, config.loss, counts);
+    };
+    this.#parts = {
+      device,
+      model: this.model,
+      objective: new Objective({ device, scorer: this.model.scorer, config: config.loss, counts }),
+      optimizer: new Optimizer(device, config.optimizer, trained),
+      gradients: new GradientSums(device, trained),
+      seed: config.seed,
+      encoderDraws: countEncoderDraws(this.model),
+      staged,
+      rankSum: world.size > 1 ? new RankSum(device, trained, world) : undefined,
+      // Losses are gathered as they come, beside whatever else the ranks tell each other.
+      lossRanks: world.split(0, world.rank),
+    };
     // The same seed: the average starts where the model does.
     if (config.optimizer.ema !== undefined) this.#average = new Model(device, shape, config.seed);
   }
@@ -61,33 +100,39 @@ export class Learner {
   }
 
   /**
-   * Enqueues one optimiser step over the batches. They are copied before this returns; the loss, a mean over all their
-   * tokens, comes when the device gets there.
+   * Enqueues one optimiser step over the batches of its lanes; a lane without work has none. They are copied before this
+   * returns; the loss, a mean over all their tokens, comes when the device gets there.
    */
-  step(batches: readonly ModelInput[], { step, totalSteps }: StepPlace): { loss: Promise<number>; lr: number } {
-    const { optimizer, seed } = this.#config;
-    const meanOver = batches.reduce((sum, batch) => sum + batch.item.length, 0);
-    const held: { dispose(): void }[] = [];
-    const losses = batches.map((input, micro) => {
-      const batch = this.model.upload(input);
-      // Dropout and negatives are keyed by the batch's number in the run.
-      using tape = new Tape(this.#device, { training: true, seed, step: step * optimizer.accumulate + micro });
-      const states = this.model.encode(tape, batch);
-      const { items } = this.model;
-      const objective = this.#objective.apply(tape, { states, items, targets: batch.targets!, meanOver });
-      tape.backward();
-      this.#optimizer.gather();
-      held.push(batch, ...objective.held);
-      return this.#device.read(objective.loss);
-    });
+  async step(batches: readonly (JaggedBatch | undefined)[], place: StepPlace): Promise<StartedStep> {
+    const { step, totalSteps, wishes = NO_WISHES } = place;
+    const { optimizer, batch, overlap } = this.#config;
     const factor = scheduleFactor(optimizer.schedule, step, totalSteps);
     const lr = optimizer.lr * factor;
-    this.#optimizer.step({ step, lr, tableLr: (optimizer.tableLr ?? optimizer.lr) * factor });
-    for (const tensors of held) tensors.dispose();
-    this.#updateAverage();
-    const loss = Promise.all(losses).then(parts => parts.reduce((sum, part) => sum + part[0]!, 0));
+    const rates = { step, lr, tableLr: (optimizer.tableLr ?? optimizer.lr) * factor };
+    const tokens = place.tokens ?? batches.reduce((sum, lane) => sum + (lane?.item.length ?? 0), 0);
+    const count = step % COUNT_EVERY === 1;
+    const run = new StepRun(this.#parts, { batches, lanes: batch.lanes, range: this.lanes, tokens, rates, count });
+    const busy = Array.from(batches.keys()).filter(lane => (batches[lane]?.item.length ?? 0) > 0);
+    run.run(schedule(overlap === 'on' ? 'overlapped' : 'plain', busy));
+    const loss = run.loss();
     loss.catch(() => undefined); // the trainer awaits it a step later, and meets the error there
-    return { loss, lr };
+    const negatives = run.counts();
+    negatives.catch(() => undefined); // the same error as the loss's
+    const agreed = await run.finish(wishes);
+    this.#updateAverage();
+    return { loss, lr, negatives, agreed };
+  }
+
+  /** The lanes that this rank computes. */
+  get lanes(): LaneRange {
+    return lanesOf(this.#config.batch.lanes, this.#world.rank, this.#world.size);
+  }
+
+  /** Everybody continues with what rank 0 has. */
+  share(): void {
+    const models = this.#average ? [this.model, this.#average] : [this.model];
+    const tensors = [...models.flatMap(({ all }) => all), ...this.#parts.optimizer.state()];
+    for (const { value } of tensors) this.#world.broadcast(this.#device, value, 0);
   }
 
   #updateAverage(): void {
@@ -99,7 +144,7 @@ export class Learner {
 
   /** Everything that a bit-exact continuation needs, by file. */
   files(): Record<string, readonly StoredTensor[]> {
-    const optimizer = this.#optimizer.state().map(
+    const optimizer = this.#parts.optimizer.state().map(
       ({ name, value }): StoredTensor => ({
         name,
         dtype: 'F32',
@@ -129,7 +174,7 @@ export class Learner {
   restore(checkpoint: Checkpoint): void {
     withFile(checkpoint, 'weights', file => this.model.load(file));
     withFile(checkpoint, 'optimizer', file => {
-      for (const { name, value } of this.#optimizer.state()) this.#device.upload(value, file.read(name, 'F32'));
+      for (const { name, value } of this.#parts.optimizer.state()) this.#device.upload(value, file.read(name, 'F32'));
     });
     if (this.#average) withFile(checkpoint, 'average', file => this.#average?.load(file));
   }
@@ -138,6 +183,21 @@ export class Learner {
   takeEvaluated(checkpoint: Checkpoint): void {
     withFile(checkpoint, evaluatedFile(this.#config), file => this.evaluated.load(file));
   }
+}
+
+/** How many random ops the encoder has, found by running it on no tokens. */
+function countEncoderDraws(model: Model): number {
+  const none = new Int32Array(0);
+  using tape = new Tape(model.device, { training: true });
+  using batch = model.upload({
+    offsets: Int32Array.of(0),
+    item: none,
+    time: new Float64Array(0),
+    nextTime: new Float64Array(0),
+    action: none,
+  });
+  model.encode(tape, batch);
+  return tape.randomOps;
 }
 
 function withFile(checkpoint: Checkpoint, name: string, use: (file: SafetensorsFile) => void): void {

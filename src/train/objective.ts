@@ -1,50 +1,130 @@
-// The training objective: the configured loss over a batch's states, with negatives where it needs them.
+// The training objective: the configured loss over a lane's states, with negatives where it needs them.
 //
-// T tokens, R negatives a token.
+// T tokens, R negatives per token, U rows that the lane reads.
 
 import type { LossConfig } from '../config/schema.js';
+import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
-import { NegativeSampler } from '../negatives/negative-sampler.js';
+import { type Draws, NegativeSampler } from '../negatives/negative-sampler.js';
+import type { Scorer } from '../nn/scorer.js';
 import { bce } from '../ops/bce.js';
 import { fullSoftmax } from '../ops/full-softmax.js';
+import { countNegatives } from '../ops/count-negatives.js';
 import { gbce } from '../ops/gbce.js';
+import type { MaskedEvents } from '../ops/mask-negatives.js';
+import { pooledLoss } from '../ops/pooled-loss.js';
+import type { RowSource } from '../ops/row-source.js';
+import type { SampledOptions } from '../ops/sampled-loss.js';
 import { sampledSoftmax } from '../ops/sampled-softmax.js';
-import type { Table } from '../ops/table.js';
+import { type SampledObjective, sharedLoss } from '../ops/shared-loss.js';
 import type { Tape } from '../ops/tape.js';
 import type { Tensor } from '../tensor/tensor.js';
 
+/** What a lane is scored against: ids name rows of `rows`. */
+export interface LossRows {
+  readonly rows: RowSource; // [U, D]
+  readonly events: MaskedEvents;
+  readonly draws: Draws;
+  /** Log of each row's sampling probability, where the loss corrects for it. */
+  readonly logq?: Tensor<'f32'>; // [U, 1]
+}
+
 export interface ObjectiveInput {
   states: Tensor<'f32'>; // [T, D]
-  items: Table; // [V, D]
-  targets: Tensor<'i32'>; // [T]
-  /** What the summed loss is divided by: the tokens of all batches of the step. */
+  /** What the summed loss is divided by: the tokens of all lanes of the step. */
   meanOver: number;
+}
+
+export interface ObjectiveOptions {
+  device: Device;
+  scorer: Scorer;
+  config: LossConfig;
+  /** [V] training events of each item, for popularity sampling. */
+  counts: Int32Array;
 }
 
 export class Objective {
   readonly #config: LossConfig;
+  readonly #scorer: Scorer;
   readonly #sampler: NegativeSampler | undefined;
 
-  /** `counts`: training events of each item, for popularity sampling. */
-  constructor(device: Device, config: LossConfig, counts: Int32Array) {
+  constructor({ device, scorer, config, counts }: ObjectiveOptions) {
     this.#config = config;
+    this.#scorer = scorer;
     if (config.kind !== 'full-softmax') this.#sampler = new NegativeSampler(device, config.negatives, counts);
   }
 
-  /** The loss, [1, 1], and what must live until the table's update is enqueued; the caller owns that. */
-  apply(tape: Tape, { states, items, targets, meanOver }: ObjectiveInput): { loss: Tensor<'f32'>; held: Tensor[] } {
-    const { kind, temperature, normalizeUser, normalizeItem, calibration } = this.#config;
-    const options = { positives: targets, temperature, normalizeUser, normalizeItem, meanOver };
-    if (!this.#sampler) return { loss: fullSoftmax(tape, states, items, options), held: [] };
-    const negatives = this.#sampler.draw(tape, targets);
-    const sampled = { ...options, negatives };
-    const { logq } = this.#sampler;
-    const loss =
-      kind === 'bce'
-        ? bce(tape, states, items, sampled)
-        : kind === 'gbce'
-          ? gbce(tape, states, items, { ...sampled, t: calibration })
-          : sampledSoftmax(tape, states, items, { ...sampled, ...(logq && { logq }) });
-    return { loss, held: [negatives] };
+  /** [V, 1] log of the items' sampling probability, where the loss corrects for it. */
+  get logq(): Tensor<'f32'> | undefined {
+    return this.#config.kind === 'sampled-softmax' ? this.#sampler?.logq : undefined;
+  }
+
+  /** The lane's negatives, which the caller owns; nothing for a loss over all items. */
+  draw(events: MaskedEvents, key: RandomKey, stream?: StreamName): Draws | undefined {
+    return this.#sampler?.draw(events, key, stream);
+  }
+
+  /** [1, 3] draws, masked and repeated ones over all trained tokens of a lane. The caller owns it. */
+  count(device: Device, { events, draws }: { events: MaskedEvents; draws: Draws }): Tensor<'i64'> | undefined {
+    if (draws.kind === 'pool') return undefined;
+    const members = draws.kind === 'groups' ? draws.members : undefined;
+    return countNegatives(device, {
+      positives: events.targets,
+      negatives: draws.ids,
+      members,
+      history: this.#history(events),
+    });
+  }
+
+  /** [1, 1] the loss against sampled negatives. */
+  sampled(tape: Tape, { states, meanOver }: ObjectiveInput, lane: LossRows): Tensor<'f32'> {
+    const { rows, events, draws, logq } = lane;
+    const positives = events.targets;
+    const logit = { ...this.#scorer.logit, meanOver, positives };
+    const objective = this.#minimised(logq);
+    const history = this.#history(events);
+    switch (draws.kind) {
+      case 'pool':
+        return pooledLoss(tape, states, rows, { ...logit, pool: draws.ids, objective, history });
+      case 'groups': {
+        const { of: share } = this.#config.negatives.sharing;
+        const shared = { members: draws.members, negatives: draws.ids };
+        return sharedLoss(tape, states, rows, { ...logit, draws: shared, objective, share, history });
+      }
+      default:
+        return plainLoss(tape, states, rows, { ...logit, negatives: draws.ids, objective });
+    }
+  }
+
+  /** [1, 1] the loss against all items. */
+  full(tape: Tape, { states, meanOver }: ObjectiveInput, targets: Tensor<'i32'>): Tensor<'f32'> {
+    const { items, logit } = this.#scorer;
+    return fullSoftmax(tape, states, items, { ...logit, meanOver, positives: targets });
+  }
+
+  #minimised(logq: Tensor<'f32'> | undefined): SampledObjective {
+    const { kind, calibration } = this.#config;
+    if (kind === 'bce') return { kind };
+    return kind === 'gbce' ? { kind, t: calibration } : { kind: 'sampled-softmax', logq };
+  }
+
+  #history(events: MaskedEvents): MaskedEvents | undefined {
+    return this.#config.negatives.mask === 'history' ? events : undefined;
+  }
+}
+
+function plainLoss(
+  tape: Tape,
+  states: Tensor<'f32'>,
+  rows: RowSource,
+  { objective, ...options }: SampledOptions & { objective: SampledObjective },
+): Tensor<'f32'> {
+  switch (objective.kind) {
+    case 'bce':
+      return bce(tape, states, rows, options);
+    case 'gbce':
+      return gbce(tape, states, rows, { ...options, t: objective.t });
+    default:
+      return sampledSoftmax(tape, states, rows, { ...options, ...(objective.logq && { logq: objective.logq }) });
   }
 }

@@ -2,7 +2,7 @@
 // alone, so the same view works for a run that is being resumed or replayed.
 
 import type { RunEvent } from '../events/event.js';
-import { formatCount, formatSeconds, formatShare, ProgressLine } from '../util/terminal.js';
+import { coloured, formatCount, formatSeconds, formatShare, ProgressLine } from '../util/terminal.js';
 
 export interface ProgressOptions {
   epochs: number;
@@ -38,7 +38,7 @@ export class ProgressView {
       this.#flushEpoch();
       this.#epochLine = `${place}  loss ${event.loss.toFixed(4)}  ${rate}  ${this.#timeLeft(event.step)}`;
     } else if (event.kind === 'validation') {
-      const mark = event.best ? ' *' : '';
+      const mark = event.best ? coloured(' *', 'green') : '';
       this.#validation = `  ${event.metric} ${event.value.toFixed(4)}${mark}`;
       this.#epochLine += this.#validation;
       this.#flushEpoch();

@@ -1,83 +1,151 @@
-// What a run leaves behind, and where: `run.json` (resolved config, data), `events.jsonl`, `checkpoints/`, `report.json`.
-// A run is known by its identity, a hash of all that decides its result; threads do not, so they are left out.
+// What a run leaves behind, and where: `run.json` (resolved config, data), `events.jsonl`, `checkpoints/`, `report.json`,
+// `priors.json` (weights of the log's priors).
+// A run is known by its identity, a hash of all that decides its result. `run.json` carries a checksum: a run that was
+// edited by hand is refused, because its checkpoints and figures would no longer be those of its config.
 
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
+import { isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { resolveConfig } from '../config/resolve.js';
 import type { ResolvedConfig } from '../config/schema.js';
-import { makeFolder, writeFileAtomic } from '../util/atomic-file.js';
+import { writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
+import { type FolderLock, lockFolder } from '../util/folder-lock.js';
 import { canonicalJson, sha256 } from '../util/hash.js';
 import { CheckpointFolder } from './checkpoint.js';
+import { configDifferences } from './config-differences.js';
 
-/** What decides a run, beside the code. */
-export interface RunDescription {
-  config: ResolvedConfig;
-  /** Folder of the sequence store. */
-  store: string;
-  /** The split's fingerprint at the start: another one means other data. */
-  fingerprint: string;
-  items: number;
-  /** Weights to start from; random ones when absent. */
-  initialWeights?: { path: string; sha256: string } | undefined;
-}
+/** A place outside the run: relative to the run for a tree that is moved whole, absolute for a run that is moved alone. */
+const PLACE = z.strictObject({ relative: z.string(), absolute: z.string() });
+export type Place = z.infer<typeof PLACE>;
 
-/** `run.json`; the config is checked as any other. */
+/** A log file as it was when it was prepared. */
+const INPUT_FILE = z.strictObject({ place: PLACE, bytes: z.int(), modified: z.number(), sha256: z.string() });
+const LOG_INPUT = z.strictObject({
+  files: z.array(INPUT_FILE),
+  /** Decisive options of `prepare`, those left out not among them. */
+  options: z.record(z.string(), z.unknown()),
+  /** Columns by role, given or guessed. */
+  columns: z.record(z.string(), z.string()),
+});
+/** What a run's store was prepared from. */
+export type LogInput = z.infer<typeof LOG_INPUT>;
+
 const RUN_FILE = z.strictObject({
   format: z.literal('turbogr-run'),
+  version: z.literal(2, 'it has a version that this program does not read'),
+  /** Resolved; checked as any other config. */
   config: z.record(z.string(), z.unknown()),
-  store: z.string(),
+  /** Kind of the model: one of the config's, or the name that a model of one's own gives itself. */
+  model: z.string(),
+  /** The sequence store. */
+  store: PLACE,
+  /** The split's fingerprint at the start: another one means other data. */
   fingerprint: z.string(),
+  /** Hash of all that a model can see of the store, actions and features too. */
+  content: z.string(),
   items: z.int(),
-  initialWeights: z.strictObject({ path: z.string(), sha256: z.string() }).optional(),
+  /** The log that the store was prepared from, when the run did it. */
+  input: LOG_INPUT.optional(),
+  /** Weights to start from; random ones when absent. */
+  initialWeights: z.strictObject({ place: PLACE, sha256: z.string() }).optional(),
+  /** SHA-256 of all of the above. */
+  checksum: z.string(),
 });
+type RunFile = z.infer<typeof RUN_FILE>;
 
-export function runIdentity({ config, fingerprint, items, initialWeights }: RunDescription): string {
-  const { threads: _never, ...decisive } = config;
-  return sha256(canonicalJson({ config: decisive, fingerprint, items, initial: initialWeights?.sha256 }));
+/** What decides a run, beside the code. */
+export type RunDescription = Omit<RunFile, 'format' | 'version' | 'checksum' | 'config'> & { config: ResolvedConfig };
+
+/** Keys of the config that never change a result: they are no part of a run's identity and may change between resumes. */
+export const FREE_KEYS = ['threads', 'overlap', 'checkpoint'] as const;
+
+export function runIdentity(description: RunDescription): string {
+  const { model, fingerprint, content, items, initialWeights } = description;
+  const { threads: _threads, overlap: _overlap, checkpoint: _checkpoint, ...config } = description.config;
+  return sha256(canonicalJson({ config, model, fingerprint, content, items, initial: initialWeights?.sha256 }));
+}
+
+/** How to find `path` again from the run's folder. */
+export function placeOf(run: string, path: string): Place {
+  const absolute = resolve(path);
+  return { relative: relative(resolve(run), absolute).split(sep).join('/'), absolute };
+}
+
+/** Temporary names of files that are written whole; see `writeFileAtomic`. */
+const TEMP_FILE = /^\.[\w-]+\.jsonl?\.\d+\.tmp$/;
+
+/** Makes this process the only one that writes in the folder, and removes what a killed one left half written. */
+export async function holdRun(path: string): Promise<FolderLock> {
+  const lock = await lockFolder(path);
+  for (const name of readdirSync(path)) if (TEMP_FILE.test(name)) rmSync(join(path, name), { force: true });
+  return {
+    assertHeld: () => lock.assertHeld(),
+    [Symbol.dispose]: () => {
+      lock[Symbol.dispose]();
+      try {
+        rmdirSync(path); // only if it is empty: nothing came of the run
+      } catch {
+        // There is a run in it.
+      }
+    },
+  };
 }
 
 export class RunFolder {
   readonly path: string;
   readonly description: RunDescription;
+  readonly #lock: FolderLock | undefined;
+  #verified: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, description: RunDescription) {
+  private constructor(path: string, description: RunDescription, lock: FolderLock | undefined) {
     this.path = path;
     this.description = description;
+    this.#lock = lock;
+  }
+
+  static exists(path: string): boolean {
+    return existsSync(join(path, 'run.json'));
   }
 
   /** A new run. A folder that already holds one is refused, unless it is the same run, which is then continued. */
-  static create(path: string, description: RunDescription): RunFolder {
-    if (existsSync(join(path, 'run.json'))) {
-      const known = RunFolder.open(path);
-      if (runIdentity(known.description) === runIdentity(description)) return known;
-      throw new UserError(
-        'run-exists',
-        `${path} holds a run with another config or other data`,
-        'Choose another name with --run, or remove the folder.',
-      );
-    }
-    makeFolder(path);
-    writeFileAtomic(join(path, 'run.json'), JSON.stringify({ format: 'turbogr-run', ...description }, null, 2));
-    return new RunFolder(path, description);
+  static create(path: string, description: RunDescription, lock?: FolderLock): RunFolder {
+    if (RunFolder.exists(path)) return RunFolder.open(path, lock).#continueAs(description);
+    const file = { format: 'turbogr-run', version: 2, ...description } as const;
+    const text = JSON.stringify({ ...file, checksum: checksumOf(file) }, null, 2);
+    writeFileAtomic(join(path, 'run.json'), `${text}\n`);
+    return new RunFolder(path, description, lock);
   }
 
-  static open(path: string): RunFolder {
-    const file = join(path, 'run.json');
-    if (!existsSync(file)) {
+  /** With a `lock` for writing, without one for reading. */
+  static open(path: string, lock?: FolderLock): RunFolder {
+    const { format: _format, version: _version, checksum: _checksum, config, ...rest } = readRunFile(path);
+    return new RunFolder(path, { ...rest, config: resolveConfig(config) }, lock);
+  }
+
+  /** Another rank's run, of which this one knows the description and touches nothing. */
+  static follow(description: RunDescription): RunFolder {
+    return new RunFolder('', description, undefined);
+  }
+
+  #continueAs(wanted: RunDescription): RunFolder {
+    const known = this.description;
+    if (runIdentity(known) !== runIdentity(wanted)) {
       throw new UserError(
-        'not-a-run',
-        `${path} holds no run (no run.json)`,
-        'Give the folder that `turbogr train` named.',
+        'run-exists',
+        `${this.path} holds another run: ${describeDifference(known, wanted)}`,
+        'Choose another name with --run, give the same values, or remove the folder.',
       );
     }
-    const found = RUN_FILE.safeParse(JSON.parse(readFileSync(file, 'utf8')));
-    if (!found.success) {
-      throw new UserError('not-a-run', `${file}: ${found.error.message}`, 'Give a folder that `turbogr train` made.');
-    }
-    const { format: _known, config, ...description } = found.data;
-    return new RunFolder(path, { ...description, config: resolveConfig(config) });
+    const { threads, overlap, checkpoint } = wanted.config;
+    const config = { ...known.config, overlap, checkpoint, ...(threads !== undefined && { threads }) };
+    return new RunFolder(this.path, { ...known, config }, this.#lock);
+  }
+
+  /** The first of the places where it may be that exists; the last one when none does. */
+  find({ relative: near, absolute }: Place): string {
+    const candidates = [resolve(this.path, near), absolute];
+    return candidates.find(candidate => existsSync(candidate)) ?? absolute;
   }
 
   get events(): string {
@@ -88,7 +156,78 @@ export class RunFolder {
     return join(this.path, 'report.json');
   }
 
-  checkpoints(): CheckpointFolder {
-    return new CheckpointFolder(join(this.path, 'checkpoints'), runIdentity(this.description));
+  get priors(): string {
+    return join(this.path, 'priors.json');
   }
+
+  checkpoints(): CheckpointFolder {
+    const folder = join(this.path, 'checkpoints');
+    return new CheckpointFolder(folder, runIdentity(this.description), async () => {
+      await this.#verified;
+      this.#lock?.assertHeld();
+    });
+  }
+
+  /** No checkpoint is written before `verified` has resolved, and none at all when it rejects. */
+  requireVerified(verified: Promise<void>): void {
+    verified.catch(() => undefined); // met where a checkpoint is to be written
+    this.#verified = verified;
+  }
+}
+
+function checksumOf(file: Omit<RunFile, 'checksum'>): string {
+  return sha256(canonicalJson(file));
+}
+
+function readRunFile(path: string): RunFile {
+  const file = join(path, 'run.json');
+  if (!existsSync(file)) {
+    throw new UserError(
+      'not-a-run',
+      `${path} holds no run (no run.json)`,
+      'Give the folder that `turbogr train` named.',
+    );
+  }
+  const refuse = (why: string, cause?: unknown) =>
+    new UserError(
+      'damaged-run',
+      `${file} ${why}`,
+      'Put the file back as it was, or train a new run: --run names it.',
+      cause === undefined ? {} : { cause },
+    );
+  let json: unknown;
+  try {
+    json = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (cause) {
+    throw refuse('is not JSON: damaged or truncated', cause);
+  }
+  const found = RUN_FILE.safeParse(json);
+  if (!found.success) {
+    const [issue] = found.error.issues;
+    throw refuse(`is no run of ours: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
+  }
+  const { checksum, ...content } = found.data;
+  if (checksumOf(content) !== checksum) throw refuse('does not match its checksum: it was edited or damaged');
+  return found.data;
+}
+
+/** What tells two runs apart, with both values. */
+function describeDifference(known: RunDescription, wanted: RunDescription): string {
+  const differences = configDifferences(known.config, wanted.config, FREE_KEYS);
+  if (known.model !== wanted.model) differences.unshift(`model ${known.model}, now ${wanted.model}`);
+  if (known.fingerprint !== wanted.fingerprint) {
+    differences.push(`data ${known.fingerprint.slice(0, 12)}, now ${wanted.fingerprint.slice(0, 12)}`);
+  } else if (known.content !== wanted.content) {
+    differences.push('other actions or features in the data');
+  }
+  if (known.initialWeights?.sha256 !== wanted.initialWeights?.sha256) {
+    const name = (weights: RunDescription['initialWeights']) => weights?.place.absolute ?? 'none';
+    differences.push(`initial weights ${name(known.initialWeights)}, now ${name(wanted.initialWeights)}`);
+  }
+  return differences.join('; ');
+}
+
+/** Whether a path recorded by a run lies inside it. */
+export function isInside({ relative: near }: Place): boolean {
+  return near !== '..' && !near.startsWith('../') && !isAbsolute(near);
 }

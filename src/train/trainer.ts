@@ -2,34 +2,42 @@
 // early stopping, checkpoints, and continuation from one bit for bit. Model, loss and optimiser are given; nothing here
 // knows an architecture.
 //
-// One await a step: the loss of step t is read while step t + 1 is already enqueued.
+// One await per step: the loss of step t is read while step t + 1 is already enqueued.
 
 import { z } from 'zod';
 import type { ResolvedConfig } from '../config/schema.js';
-import type { BatchPlan } from '../data/batch/batch-plan.js';
 import { BatchStream } from '../data/batch/batch-stream.js';
-import type { JaggedBatch } from '../data/batch/jagged-batch.js';
+import { windowTokens } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import { costOf } from '../dist/balance/cost.js';
+import { type Communicator, gatherJson } from '../dist/comm/communicator.js';
+import { SingleRank } from '../dist/comm/single-rank.js';
 import { COST_FIT_STATE, CostFit } from '../dist/balance/cost-fit.js';
-import type { RunEvent } from '../events/event.js';
+import type { RunEvent, StepDone } from '../events/event.js';
 import { TurboError } from '../tensor/turbo-error.js';
 import { UserError } from '../util/errors.js';
 import type { Checkpoint, CheckpointFolder } from './checkpoint.js';
 import { afterValidation, type EarlyStoppingState, NOTHING_YET, shouldStop } from './early-stopping.js';
 import { EventLog } from './event-log.js';
 import type { Learner } from './learner.js';
-import { planBatches, plannedSteps } from './plan-batches.js';
+import { plannedSteps } from './plan-steps.js';
+import type { Wishes } from './rank-sum.js';
 import type { RunFolder } from './run-folder.js';
+import { LaneOrder, type LanePlace, type StepPlan, type StepPlans } from './step-plan.js';
 
 export interface TrainingOptions {
   run: RunFolder;
   source: SequenceSource;
   learner: Learner;
+  plans: StepPlans;
+  /** The ranks that train together; by default this one alone. Rank 0 writes, logs and validates. */
+  world?: Communicator;
   /** The chosen metric on the validation events, higher is better; never called when there is nothing to validate on. */
   validate?: () => Promise<number>;
   /** FMA peak in FLOP/s, for the MFU of each epoch. */
   peakFlops: number;
+  /** Called when there is no checkpoint to continue from, before the first step. */
+  onFresh?: () => void;
   /** Sees every event as it is logged. */
   onEvent?: (event: RunEvent) => void;
   /** Aborting finishes the step, writes a checkpoint and returns. */
@@ -73,8 +81,10 @@ interface StepUnderWay extends StepSize {
   epoch: number;
   lr: number;
   loss: Promise<number>;
+  negatives: Promise<StepDone['negatives']>;
 }
 
+const NO_CHECKPOINT: ReturnType<CheckpointFolder['latest']> = { checkpoint: undefined, refused: [] };
 const FRESH_EPOCH: TrainingState['epoch'] = { loss: 0, tokens: 0, seconds: 0, flops: 0 };
 
 /** What a person can do about a loss that is no number; any other error is passed on. */
@@ -85,21 +95,17 @@ function diverged(error: unknown, step: number): unknown {
   return new UserError('diverged', message, remedy, { cause: error });
 }
 
-/** The step whose weights validation liked best, as a checkpoint remembers it; undefined without validation. */
-export function bestStep(checkpoint: Checkpoint): number | undefined {
-  return STATE.parse(checkpoint.state).early.best?.step;
-}
-
 export class Trainer {
   readonly #options: TrainingOptions;
   readonly #config: ResolvedConfig;
-  readonly #plan: BatchPlan;
   readonly #totalSteps: number;
   readonly #mostSteps: number;
   readonly #saveEvery: number;
   readonly #checkpoints: CheckpointFolder;
-  #log!: EventLog;
-  #stream!: BatchStream;
+  readonly #world: Communicator;
+  readonly #leads: boolean;
+  #log: EventLog | undefined;
+  #stream!: BatchStream<LanePlace>;
   #step = 0;
   #state: Omit<TrainingState, 'cost'> = {
     cursor: { epoch: 0, position: 0 },
@@ -109,46 +115,51 @@ export class Trainer {
   };
   #cost: CostFit;
   #savedAt = -1;
+  /** When the next checkpoint by time is due. */
+  #saveDue = Number.POSITIVE_INFINITY;
   #clock = performance.now();
+  /** What the ranks agreed on with the last step. */
+  #agreed: Wishes = { stop: false, save: false };
 
   constructor(options: TrainingOptions) {
     this.#options = options;
     this.#config = options.run.description.config;
-    this.#plan = planBatches(options.source, this.#config);
-    this.#totalSteps = plannedSteps(this.#plan, this.#config);
+    this.#totalSteps = plannedSteps(options.plans, this.#config);
     this.#mostSteps = this.#config.maxSteps ?? Number.POSITIVE_INFINITY;
     this.#saveEvery = this.#config.checkpoint.every ?? Number.POSITIVE_INFINITY;
     this.#checkpoints = options.run.checkpoints();
+    this.#world = options.world ?? new SingleRank();
+    this.#leads = this.#world.rank === 0;
     const { definition } = options.learner.model;
     this.#cost = new CostFit(costOf(length => definition.flops(length)));
   }
 
   /** Trains to the end, or continues from the newest sound checkpoint if the run has one. */
   async run(): Promise<TrainingResult> {
-    const { checkpoint, refused } = this.#checkpoints.latest();
+    const { checkpoint, refused } = this.#leads ? this.#checkpoints.latest() : NO_CHECKPOINT;
     if (checkpoint) this.#restore(checkpoint);
-    this.#log = new EventLog(this.#options.run.events, this.#step);
+    else if (this.#leads) this.#options.onFresh?.();
+    await this.#startTogether();
+    if (this.#leads) this.#log = new EventLog(this.#options.run.events, this.#step);
     if (checkpoint || refused.length > 0) {
       this.#emit({ kind: 'resumed', step: this.#step, from: checkpoint?.path ?? 'the beginning', refused });
     } else {
       this.#emit(this.#describe());
     }
-    this.#stream = new BatchStream({
-      source: this.#options.source,
-      plan: this.#plan,
-      cursor: this.#state.cursor,
-      held: this.#config.optimizer.accumulate,
-    });
+    const { source, plans, learner } = this.#options;
+    const order = new LaneOrder(plans, learner.lanes);
+    this.#stream = new BatchStream({ source, order, from: order.from(this.#state.cursor), kept: plans.lanes });
     this.#clock = performance.now();
+    this.#scheduleSave();
     try {
       const reason = await this.#loop();
-      const digest = await this.#options.learner.model.digest();
+      const digest = await this.#commonDigest();
       this.#emit({ kind: 'finished', step: this.#step, reason, digest });
       const { early, seconds, cursor } = this.#state;
       return { step: this.#step, epoch: cursor.epoch, reason, early, seconds };
     } finally {
       this.#stream.close();
-      this.#log.close();
+      this.#log?.close();
     }
   }
 
@@ -162,7 +173,7 @@ export class Trainer {
       await this.#trainUntilBoundary();
       const epochEnded = this.#state.cursor.position === 0;
       if (epochEnded) await this.#endEpoch();
-      if (epochEnded || this.#step % this.#saveEvery === 0) await this.#save();
+      if (epochEnded || this.#agreed.save) await this.#save();
     }
   }
 
@@ -171,33 +182,51 @@ export class Trainer {
     if (cursor.epoch >= this.#config.epochs) return 'epochs';
     if (this.#step >= this.#mostSteps) return 'steps';
     if (cursor.position === 0 && shouldStop(early, this.#config.evaluation.patience)) return 'patience';
-    return this.#options.signal?.aborted ? 'interrupted' : undefined;
+    const stopped = this.#agreed.stop || (this.#world.size === 1 && this.#options.signal?.aborted === true);
+    return stopped ? 'interrupted' : undefined;
   }
 
   /** Steps until something else is due: the end of the epoch, a checkpoint, the last step, an interruption. */
   async #trainUntilBoundary(): Promise<void> {
-    const { learner, signal } = this.#options;
+    const { learner, plans, signal } = this.#options;
     let last: StepUnderWay | undefined;
     let boundary = false;
     while (!boundary) {
       const { epoch } = this.#state.cursor;
-      const batches = this.#nextGroup();
-      const size = this.#sizeOf(batches);
+      const plan = plans.at(this.#state.cursor);
+      const { from, to } = learner.lanes;
+      const batches = plan.lanes.map((ids, lane) => {
+        const batch = lane >= from && lane < to ? this.#stream.next() : undefined;
+        return ids.length > 0 ? batch : undefined;
+      });
+      this.#state.cursor = plan.next;
+      const size = this.#sizeOf(plan);
       this.#step++;
-      const started = learner.step(batches, { step: this.#step, totalSteps: this.#totalSteps });
+      const { agreed, ...started } = await learner.step(batches, {
+        step: this.#step,
+        totalSteps: this.#totalSteps,
+        tokens: plan.tokens,
+        wishes: { stop: signal?.aborted ?? false, save: this.#leads && this.#saveIsDue() },
+      });
+      this.#agreed = agreed;
       if (last) await this.#settle(last);
       last = { ...started, ...size, step: this.#step, epoch };
-      boundary =
-        this.#state.cursor.position === 0 ||
-        this.#step % this.#saveEvery === 0 ||
-        this.#step >= this.#mostSteps ||
-        (signal?.aborted ?? false);
+      boundary = this.#state.cursor.position === 0 || agreed.save || this.#step >= this.#mostSteps || agreed.stop;
     }
     if (last) await this.#settle(last);
   }
 
   /** Waits for a step, counts it and tells of it. */
-  async #settle({ step, epoch, lr, tokens, squares, flops, loss: pending }: StepUnderWay): Promise<void> {
+  async #settle({
+    step,
+    epoch,
+    lr,
+    tokens,
+    squares,
+    flops,
+    loss: pending,
+    negatives: counted,
+  }: StepUnderWay): Promise<void> {
     const loss = await pending.catch((error: unknown) => {
       throw diverged(error, step);
     });
@@ -211,28 +240,20 @@ export class Trainer {
       flops: sums.flops + flops,
     };
     const mfu = flops / seconds / this.#options.peakFlops;
-    this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, tokensPerSecond: tokens / seconds, mfu });
+    const negatives = await counted;
+    const rate = { tokensPerSecond: tokens / seconds, mfu };
+    this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, ...rate, ...(negatives && { negatives }) });
   }
 
-  /** The batches of one optimiser step: `accumulate` of them, fewer at the end of an epoch. */
-  #nextGroup(): JaggedBatch[] {
-    const { epoch, position } = this.#state.cursor;
-    const left = this.#plan.batches(epoch) - position;
-    const count = Math.min(this.#config.optimizer.accumulate, left);
-    const batches = Array.from({ length: count }, () => this.#stream.next());
-    this.#state.cursor = this.#stream.cursor;
-    return batches;
-  }
-
-  #sizeOf(batches: readonly JaggedBatch[]): StepSize {
-    const { definition } = this.#options.learner.model;
-    const size = { tokens: 0, squares: 0, flops: 0 };
-    for (const { offsets } of batches) {
-      for (let b = 1; b < offsets.length; b++) {
-        const length = offsets[b]! - offsets[b - 1]!;
-        size.tokens += length;
+  /** What the step computes, for the events and the fit of its cost. */
+  #sizeOf({ lanes, tokens }: StepPlan): StepSize {
+    const { learner, plans } = this.#options;
+    const size = { tokens, squares: 0, flops: 0 };
+    for (const ids of lanes) {
+      for (const id of ids) {
+        const length = windowTokens(plans.windows, id);
         size.squares += length * length;
-        size.flops += definition.flops(length);
+        size.flops += learner.model.definition.flops(length);
       }
     }
     return size;
@@ -248,23 +269,58 @@ export class Trainer {
     const { every, metric } = this.#config.evaluation;
     const due = (epoch + 1) % every === 0 || epoch + 1 === this.#config.epochs;
     if (!this.#options.validate || !due) return;
-    const value = await this.#options.validate();
+    const [value = 0] = await gatherJson(this.#world, this.#leads ? await this.#options.validate() : 0);
     const early = afterValidation(this.#state.early, { value, step: this.#step, epoch });
     this.#state.early = early;
     const best = early.best?.step === this.#step;
     this.#emit({ kind: 'validation', step: this.#step, epoch, metric, value, best, seconds: this.#tick() });
   }
 
+  /** By steps or by time; when a checkpoint is written never changes a result. */
+  #saveIsDue(): boolean {
+    return this.#step % this.#saveEvery === 0 || performance.now() >= this.#saveDue;
+  }
+
+  #scheduleSave(): void {
+    this.#saveDue = performance.now() + this.#config.checkpoint.minutes * 60_000;
+  }
+
   async #save(): Promise<void> {
     if (this.#savedAt === this.#step) return;
+    this.#savedAt = this.#step;
+    if (this.#world.size > 1) await this.#commonDigest();
+    if (!this.#leads) return;
     const started = performance.now();
     const { learner } = this.#options;
     this.#tick();
     const state: TrainingState = { ...this.#state, cost: this.#cost.state };
-    const path = await this.#checkpoints.write({ step: this.#step, state, files: learner.files() });
-    this.#savedAt = this.#step;
-    this.#checkpoints.prune(this.#config.checkpoint.keep, this.#state.early.best?.step);
+    const best = this.#state.early.best?.step ?? null;
+    const path = await this.#checkpoints.write({ step: this.#step, best, state, files: learner.files() });
+    this.#scheduleSave();
+    this.#checkpoints.prune({ keep: this.#config.checkpoint.keep, newest: this.#step });
     this.#emit({ kind: 'checkpoint', step: this.#step, path, seconds: (performance.now() - started) / 1000 });
+  }
+
+  /** Every rank continues with rank 0's weights, optimiser state and place in the data. */
+  async #startTogether(): Promise<void> {
+    if (this.#world.size === 1) return;
+    const own = { step: this.#step, state: { ...this.#state, cost: this.#cost.state } };
+    const [first] = await gatherJson(this.#world, own);
+    const { cost: _cost, ...state } = STATE.parse(first!.state);
+    this.#step = first!.step;
+    this.#savedAt = this.#leads ? this.#savedAt : first!.step;
+    this.#state = state;
+    this.#options.learner.share();
+  }
+
+  /** Digest of the weights, which must be the same on every rank. */
+  async #commonDigest(): Promise<string> {
+    const digest = await this.#options.learner.model.digest();
+    const all = await gatherJson(this.#world, digest);
+    const other = all.findIndex(theirs => theirs !== all[0]);
+    if (other >= 0)
+      throw new Error(`after step ${this.#step} the weights of rank ${other} differ from those of rank 0`);
+    return digest;
   }
 
   #restore(checkpoint: Checkpoint): void {
@@ -283,7 +339,7 @@ export class Trainer {
     return {
       kind: 'run',
       step: 0,
-      data: { users, items, trainTokens: this.#plan.tokens, fingerprint },
+      data: { users, items, trainTokens: this.#options.plans.tokens, fingerprint },
       model: { kind: learner.model.definition.kind, denseParameters, tableParameters },
       config: run.description.config,
       threads: learner.model.device.stats().threads,
@@ -300,7 +356,7 @@ export class Trainer {
   }
 
   #emit(event: RunEvent): void {
-    this.#log.append(event);
+    this.#log?.append(event);
     this.#options.onEvent?.(event);
   }
 }

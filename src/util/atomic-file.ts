@@ -22,8 +22,9 @@ export function makeFolder(path: string): void {
   }
 }
 
-/** Flush a folder's entries (after a rename) to the disk. */
+/** Flushes a folder's entries (after a rename) to the disk. Windows has no such call: NTFS journals renames. */
 export function syncFolder(folder: string): void {
+  if (process.platform === 'win32') return;
   const fd = openSync(folder, 'r');
   try {
     fsyncSync(fd);

@@ -26,6 +26,12 @@ const REFUSALS = [
     what: 'the disk is read-only',
     mend: 'Choose another place,',
   },
+  {
+    code: 'out-of-memory',
+    sign: /\[memory\]$|Array buffer allocation failed/,
+    what: 'not enough memory',
+    mend: 'Choose a smaller model or batch (model.d, batch.tokens), or a machine with more memory,',
+  },
   { code: 'no-permission', sign: /EACCES|EPERM|Permission denied/, what: 'permission denied', mend: 'Give the right,' },
 ];
 

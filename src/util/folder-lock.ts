@@ -1,89 +1,177 @@
-// One process at a time in a folder: a file names the process that is there. The file outlives a process that was killed,
-// so whoever finds one looks whether its process still runs; a number used again is told by the process's start.
+// One process at a time writes in a folder. The lock is a subfolder `lock` that holds exactly one file, whose name says
+// who holds it. Every change of hands is a single rename, so of any number of takers one wins:
+//
+//   free       no `lock`, or an empty one
+//   take       rename a temporary folder with one's own file onto `lock`: fails unless that is absent or empty
+//   take over  rename the dead holder's file to one's own: fails unless it is still there; names never come again
+//   release    move one's own file out of `lock`, then remove the empty folder
+//
+// A holder on this machine is asked for directly (process id and start time). One that cannot be seen from here (another
+// machine, a container before its restart) renews its file every few seconds; without renewal it is taken for dead.
 
-import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { makeFolder } from './atomic-file.js';
 import { UserError } from './errors.js';
+import { errorCode, ownIdentity, type ProcessIdentity, stillRuns } from './process-identity.js';
 
-const HOLDER = z.object({
-  pid: z.int(),
-  /** When the process began, as its machine tells it; empty where it does not. */
-  started: z.string(),
-  host: z.string(),
-});
-type Holder = z.infer<typeof HOLDER>;
-
-/** Held until disposed of, or until the process ends. */
-export function lockFolder(folder: string): Disposable {
-  const path = join(folder, 'lock');
-  const mine: Holder = { pid: process.pid, started: startOf(process.pid), host: hostname() };
-  const temp = join(folder, `.lock.${process.pid}.tmp`);
-  writeFileSync(temp, JSON.stringify(mine));
-  try {
-    if (!claim(temp, path)) {
-      const holder = readHolder(path);
-      if (holder && runs(holder)) {
-        throw new UserError(
-          'run-busy',
-          `${folder} is being written by process ${holder.pid} on ${holder.host}`,
-          `Wait for it, or stop it; if it is gone, remove ${path}.`,
-        );
-      }
-      rmSync(path, { force: true });
-      if (!claim(temp, path)) return lockFolder(folder);
-    }
-  } finally {
-    rmSync(temp, { force: true });
-  }
-  return { [Symbol.dispose]: () => rmSync(path, { force: true }) };
+export interface LockTiming {
+  /** Milliseconds between renewals. */
+  renew: number;
+  /** Without a renewal for so long, a holder that cannot be seen is taken for dead. */
+  patience: number;
+  /** A last renewal so long ago needs no waiting; generous, because clocks of two machines differ. */
+  longDead: number;
 }
 
-/** A link appears whole, and only once. */
-function claim(temp: string, path: string): boolean {
+const TIMING: LockTiming = { renew: 3_000, patience: 30_000, longDead: 300_000 };
+
+export interface FolderLock extends Disposable {
+  /** Throws when another process has taken the folder over, which it may once this one was silent for too long. */
+  assertHeld(): void;
+}
+
+/** Held until disposed of, or until the process ends. Waits for a holder that cannot be seen to renew or to be given up. */
+export async function lockFolder(folder: string, timing: LockTiming = TIMING): Promise<FolderLock> {
+  const lock = join(folder, 'lock');
+  const mine = nameOf(ownIdentity());
+  for (;;) {
+    makeFolder(folder);
+    if (takeFree(folder, lock, mine)) return holdLock(folder, mine, timing);
+    const file = only(lock);
+    if (file === undefined) continue; // released, or changing hands
+    const holder = parseName(file);
+    if (!holder) throw foreign(join(lock, file));
+    const alive = stillRuns(holder) ?? (await renews(join(lock, file), timing));
+    if (alive) {
+      throw new UserError(
+        'run-busy',
+        `${folder} is being written by process ${holder.pid} on ${holder.host}`,
+        'Wait for it, or stop it.',
+      );
+    }
+    if (takeOver(lock, file, mine)) return holdLock(folder, mine, timing);
+  }
+}
+
+function takeFree(folder: string, lock: string, mine: string): boolean {
+  const temp = join(folder, `.lock.${mine}.tmp`);
   try {
-    linkSync(temp, path);
+    mkdirSync(temp);
+    writeFileSync(join(temp, mine), '');
+    renameSync(temp, lock);
     return true;
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
+    if (errorCode(error) === 'ENOTDIR') throw foreign(lock);
+    if (['ENOTEMPTY', 'EEXIST', 'ENOENT'].includes(String(errorCode(error)))) return false; // held, or the folder went
+    throw error;
+  } finally {
+    rmSync(temp, { recursive: true, force: true });
+  }
+}
+
+function takeOver(lock: string, file: string, mine: string): boolean {
+  try {
+    touch(join(lock, file)); // so that the lock is fresh from the first moment on
+    renameSync(join(lock, file), join(lock, mine));
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return false; // another taker was faster
     throw error;
   }
 }
 
-function readHolder(path: string): Holder | undefined {
-  try {
-    return HOLDER.parse(JSON.parse(readFileSync(path, 'utf8')));
-  } catch {
-    return undefined; // gone since, or not ours
+/** What takers left that were killed in the middle. Those of others that still run are their own. */
+function sweep(folder: string): void {
+  for (const entry of readdirSync(folder)) {
+    const name = /^\.lock\.(.+)\.tmp$/.exec(entry)?.[1];
+    const owner = name === undefined ? undefined : parseName(name);
+    if (owner && stillRuns(owner) === false) rmSync(join(folder, entry), { recursive: true, force: true });
   }
 }
 
-/** A process of another machine cannot be asked, so it is taken to run. */
-function runs({ pid, started, host }: Holder): boolean {
-  if (host !== hostname()) return true;
+function holdLock(folder: string, mine: string, { renew }: LockTiming): FolderLock {
+  sweep(folder);
+  const file = join(folder, 'lock', mine);
+  let lost = false;
+  const renewal = () => {
+    try {
+      touch(file);
+    } catch (error) {
+      lost ||= errorCode(error) === 'ENOENT';
+    }
+  };
+  const timer = setInterval(renewal, renew).unref();
+  return {
+    assertHeld: () => {
+      renewal();
+      if (!lost) return;
+      throw new UserError('lock-lost', `another process has taken over ${folder}`, 'Let that one finish.');
+    },
+    [Symbol.dispose]: () => {
+      clearInterval(timer);
+      release(folder, mine);
+    },
+  };
+}
+
+function release(folder: string, mine: string): void {
+  const gone = join(folder, `.lock.${mine}.tmp`);
   try {
-    process.kill(pid, 0);
+    renameSync(join(folder, 'lock', mine), gone);
+    rmSync(gone);
+    rmdirSync(join(folder, 'lock'));
+  } catch {
+    // Taken over, taken again since, or the whole folder was removed: nothing of ours is left.
+  }
+}
+
+function touch(file: string): void {
+  const now = new Date();
+  utimesSync(file, now, now);
+}
+
+/** The one file in the lock; undefined while there is none. */
+function only(lock: string): string | undefined {
+  try {
+    return readdirSync(lock)[0];
   } catch (error) {
-    if (codeOf(error) === 'ESRCH') return false;
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
   }
-  return started === startOf(pid);
 }
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
+/** Watches for a sign of life. No clock of the other machine is trusted but for a lock that is very old. */
+async function renews(file: string, { renew, patience, longDead }: LockTiming): Promise<boolean> {
+  const seen = renewedAt(file);
+  if (seen === undefined || Date.now() - seen > longDead) return false;
+  for (let waited = 0; waited < patience; waited += renew / 2) {
+    await sleep(renew / 2);
+    const now = renewedAt(file);
+    if (now === undefined) return false;
+    if (now !== seen) return true;
+  }
+  return false;
 }
 
-/**
- * Fields 3 and 22 of /proc's stat, counted from behind the name, which may hold blanks. A process that ended and whose
- * parent has not asked is listed still; it has no start.
- */
-function startOf(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return fields[0] === 'Z' ? '' : (fields[19] ?? '');
-  } catch {
-    return '';
-  }
+function renewedAt(file: string): number | undefined {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs;
+}
+
+let taken = 0;
+
+/** Unique: a process counts its locks. Fields are separated by dots, the host comes last because it may hold some. */
+function nameOf({ pid, started, place, host }: ProcessIdentity): string {
+  return ['held', pid, started, place, ++taken, host.replace(/[^\w.-]/g, '_')].join('.');
+}
+
+function parseName(name: string): ProcessIdentity | undefined {
+  const [, pid, started, place, host] = /^held\.(\d+)\.(\d*)\.(\w+)\.\d+\.(.*)$/.exec(name) ?? [];
+  if (pid === undefined || started === undefined || place === undefined || host === undefined) return undefined;
+  return { pid: Number(pid), started, place, host };
+}
+
+function foreign(path: string): UserError {
+  return new UserError('bad-lock', `${path} is no lock of ours`, 'If no process writes in this folder, remove it.');
 }

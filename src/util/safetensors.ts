@@ -2,7 +2,7 @@
 // without holes. Sizes are given before the first byte, so a file of many GB needs no second pass and no memory.
 // Tensors are laid out by descending element size, which keeps each aligned to its element.
 
-import { closeSync, fstatSync, fsyncSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, openSync, readSync, statSync } from 'node:fs';
 import { z } from 'zod';
 import { writeFully } from './atomic-file.js';
 import { UserError } from './errors.js';
@@ -153,6 +153,8 @@ export class SafetensorsFile {
 
   constructor(path: string) {
     this.path = path;
+    // Before it is opened: opening a pipe waits for its writer.
+    if (!statSync(path).isFile()) throw damaged(path, 'it is no regular file');
     this.fd = openSync(path, 'r');
     try {
       const size = fstatSync(this.fd).size;
@@ -195,7 +197,9 @@ export class SafetensorsFile {
   /** Where a tensor is in the file, for readers that map it. Aligned to its element. */
   place(name: string, dtype: Dtype): { offset: number; bytes: number } {
     const { begin, end } = this.find(name, dtype);
-    return { offset: this.dataStart + begin, bytes: end - begin };
+    const offset = this.dataStart + begin;
+    if (offset % ELEMENT_BYTES[dtype] !== 0) throw damaged(this.path, `'${name}' begins at byte ${offset}, unaligned`);
+    return { offset, bytes: end - begin };
   }
 
   close(): void {
@@ -229,7 +233,7 @@ export function readFully(fd: number, bytes: Uint8Array, position: number, path:
 
 const HEADER = z.looseObject({ __metadata__: z.record(z.string(), z.string()).optional() });
 const ENTRY = z.object({
-  dtype: z.custom<Dtype>(value => typeof value === 'string' && value in ELEMENT_BYTES, 'unknown dtype'),
+  dtype: z.custom<Dtype>(value => typeof value === 'string' && Object.hasOwn(ELEMENT_BYTES, value), 'unknown dtype'),
   shape: z.array(z.int().nonnegative()),
   data_offsets: z.tuple([z.int().nonnegative(), z.int().nonnegative()]),
 });
@@ -243,19 +247,36 @@ function parseHeader(
   try {
     header = HEADER.parse(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(text)));
   } catch (cause) {
-    throw damaged(path, `its header cannot be read (${String(cause)})`);
+    throw damaged(path, `its header cannot be read (${shortened(String(cause))})`);
   }
   const { __metadata__: metadata = {}, ...entries } = header;
   const placed = new Map<string, Placed>();
   for (const [name, value] of Object.entries(entries)) {
     const entry = ENTRY.safeParse(value);
-    if (!entry.success) throw damaged(path, `'${name}' is described by ${JSON.stringify(value)}`);
+    if (!entry.success) throw damaged(path, `'${name}' is described by ${shortened(JSON.stringify(value))}`);
     const { dtype, shape, data_offsets: range } = entry.data;
     const [begin, end] = range;
     if (end - begin !== byteLength({ dtype, shape }) || end > dataBytes) {
-      throw damaged(path, `'${name}' ${JSON.stringify(value)} does not fit ${dataBytes} bytes of data`);
+      throw damaged(path, `'${name}' ${shortened(JSON.stringify(value))} does not fit ${dataBytes} bytes of data`);
     }
     placed.set(name, { dtype, shape, begin, end });
   }
+  checkNoHoles(path, [...placed.values()], dataBytes);
   return { metadata, placed };
+}
+
+/** The format has neither gaps nor overlaps nor bytes behind the last tensor. */
+function checkNoHoles(path: string, places: readonly Placed[], dataBytes: number): void {
+  let end = 0;
+  for (const place of places.toSorted((a, b) => a.begin - b.begin || a.end - b.end)) {
+    if (place.begin !== end)
+      throw damaged(path, `a tensor begins at byte ${place.begin}, the one before ends at ${end}`);
+    end = place.end;
+  }
+  if (end !== dataBytes) throw damaged(path, `${dataBytes} bytes of data, ${end} of them in tensors`);
+}
+
+function shortened(text: string): string {
+  const line = text.replaceAll(/\s+/g, ' ');
+  return line.length > 120 ? `${line.slice(0, 120)}...` : line;
 }

@@ -1,4 +1,7 @@
-// What a person sees in a terminal: numbers, bars, aligned tables, one progress line. No policy, no logging.
+// What a person sees in a terminal: numbers, bars, aligned tables, colour, one progress line. No policy, no logging.
+
+import { styleText } from 'node:util';
+import { cutTo, padTo, printable, textWidth, wrapLine } from './text-width.js';
 
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
@@ -29,16 +32,67 @@ export function bar(share: number, width: number): string {
   return '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '');
 }
 
-/** Rows of cells as aligned columns: text to the left, numbers (and what looks like them) to the right. */
-export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = header.map((name, c) => Math.max(name.length, ...rows.map(row => (row[c] ?? '').length)));
+/**
+ * Rows of cells as aligned columns: text to the left, numbers (and what looks like them) to the right. Cells may hold
+ * anything, such as ids of a log: control characters come out as escapes.
+ */
+export function table(
+  header: readonly string[],
+  cells: readonly (readonly string[])[],
+  width = process.stdout.isTTY && process.stdout.columns > 0 ? process.stdout.columns : Number.POSITIVE_INFINITY,
+): string {
+  const rows = cells.map(row => row.map(printable));
+  const widths = header.map((name, c) => Math.max(textWidth(name), ...rows.map(row => textWidth(row[c] ?? ''))));
   const numeric = header.map((_, c) => rows.length > 0 && rows.every(row => /^[-+]?[\d.,]/.test(row[c] ?? '')));
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, c) => (numeric[c] ? cell.padStart(widths[c] ?? 0) : cell.padEnd(widths[c] ?? 0)))
+  const line = (row: readonly string[], columns: readonly number[]): string =>
+    columns
+      .map(c => padTo(row[c] ?? '', widths[c] ?? 0, numeric[c] ? 'right' : 'left'))
       .join('  ')
       .trimEnd();
-  return [line(header), ...rows.map(line)].join('\n');
+  return columnGroups(widths, width)
+    .map(group => {
+      const part = (row: readonly string[]): string => line(row, group);
+      return [part(header), ...rows.map(part)].join('\n');
+    })
+    .join('\n\n');
+}
+
+/** Columns that fit beside each other; each group repeats the first, which names the rows. */
+function columnGroups(widths: readonly number[], room: number): number[][] {
+  const groups: number[][] = [];
+  let used = 0;
+  for (let c = 1; c < widths.length; c++) {
+    used += 2 + widths[c]!;
+    if (groups.length === 0 || used > room) {
+      groups.push([0]);
+      used = widths[0]! + 2 + widths[c]!;
+    }
+    groups.at(-1)!.push(c);
+  }
+  return groups.length === 0 ? [[0]] : groups;
+}
+
+type Colour = 'red' | 'green' | 'yellow' | 'cyan' | 'bold' | 'dim';
+
+/** Colour on a terminal only; NO_COLOR turns it off, FORCE_COLOR on, whatever the stream is. */
+export function hasColour(stream: { isTTY: boolean }, env: NodeJS.ProcessEnv = process.env): boolean {
+  const { NO_COLOR: no, FORCE_COLOR: force } = env;
+  if (no !== undefined && no !== '') return false;
+  if (force !== undefined && force !== '') return force !== '0' && force !== 'false';
+  return stream.isTTY && env['TERM'] !== 'dumb';
+}
+
+export function coloured(text: string, colour: Colour, stream: NodeJS.WriteStream = process.stdout): string {
+  return hasColour(stream) ? styleText(colour, text) : text;
+}
+
+/** Text for a stream: on a terminal that is too narrow, lines are broken at words; those of tables are left alone. */
+export function fitted(text: string, stream: NodeJS.WriteStream = process.stdout): string {
+  if (!stream.isTTY || !(stream.columns > 0)) return text;
+  return text
+    .split('\n')
+    .map(line => (/\S {2,}\S/.test(line) ? line : wrapLine(line, stream.columns)))
+    .join('\n');
 }
 
 /** One line that rewrites itself on a terminal; silent when the stream is a pipe or a file. */
@@ -57,7 +111,7 @@ export class ProgressLine {
     if (this.shown && now - this.last < 100) return;
     this.last = now;
     this.shown = true;
-    this.stream.write(`\r\x1b[2K${text.slice(0, Math.max(10, this.stream.columns - 1))}`);
+    this.stream.write(`\r\x1b[2K${cutTo(text, Math.max(10, this.stream.columns - 1))}`);
   }
 
   clear(): void {

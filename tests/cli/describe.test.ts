@@ -5,7 +5,9 @@ import { resolveConfig } from '../../src/config/resolve.js';
 function lines(tokensPerEpoch: number, tokens: number): string[] {
   const config = resolveConfig({ batch: { tokens } });
   const counts = { users: 10, items: 20, totalSteps: 30, denseParameters: 5, blockParameters: 4, tableParameters: 9 };
-  return describeStart({ run: 'runs/x', config, tokensPerEpoch, ...counts, peakFlops: 1 }).split('\n');
+  const nothing = { choices: [], prepared: undefined, untrainedEvents: 0, trainingEvents: 0 };
+  const start = { run: 'runs/x', config, model: 'hstu', tokensPerEpoch, ...counts, ...nothing, peakFlops: 1 };
+  return describeStart(start).split('\n');
 }
 
 test('a log too small for its batches is told, with a size that fits', () => {

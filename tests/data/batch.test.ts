@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { BatchPlan, type BatchSize } from '../../src/data/batch/batch-plan.js';
 import { BatchStream } from '../../src/data/batch/batch-stream.js';
-import { BatchBuffer, type JaggedBatch } from '../../src/data/batch/jagged-batch.js';
+import { BatchBuffer, type SourceBatch } from '../../src/data/batch/batch-buffer.js';
 import { evaluationWindows, sampleUsers, trainingWindows, windowTokens } from '../../src/data/batch/windows.js';
 import { MemorySource } from '../../src/data/memory-source.js';
 
@@ -49,7 +49,7 @@ function planOf({ lengths, policy, size, maxLength, seed }: Case) {
   return { source, windows, plan: new BatchPlan({ windows, size, seed }) };
 }
 
-const copyOf = (batch: JaggedBatch) => structuredClone(batch);
+const copyOf = (batch: SourceBatch) => structuredClone(batch);
 
 /** What every epoch must train on, as targets: all training events but each user's first, or only the newest. */
 function expectedTargets({ lengths, policy, maxLength }: Case): number[] {
@@ -227,6 +227,8 @@ describe('evaluation windows', () => {
   });
 });
 
+const START = { epoch: 0, position: 0 };
+
 describe('a stream', () => {
   test('resumed from its cursor equals the uninterrupted one, whatever was prefetched', async () => {
     await fc.assert(
@@ -238,20 +240,20 @@ describe('a stream', () => {
         async (example, stop, prefetch, idle) => {
           const { source, windows, plan } = planOf(example);
           if (windows.count === 0) return;
-          const whole = new BatchStream({ source, plan, prefetch: 0 });
+          const whole = new BatchStream({ source, order: plan, from: START, prefetch: 0 });
           const expected = Array.from({ length: stop + 5 }, () => copyOf(whole.next()));
 
-          const before = new BatchStream({ source, plan, prefetch });
+          const before = new BatchStream({ source, order: plan, from: START, prefetch });
           for (let i = 0; i < stop; i++) {
             expect(copyOf(before.next())).toEqual(expected[i]);
             if (idle) await new Promise(resolve => setImmediate(resolve));
           }
           before.close();
-          const cursor = JSON.parse(JSON.stringify(before.cursor));
+          const cursor = JSON.parse(JSON.stringify(before.place));
           expect(cursor).toEqual(plan.cursorAt(stop));
 
           const fresh = planOf(example);
-          const after = new BatchStream({ source: fresh.source, plan: fresh.plan, cursor, prefetch });
+          const after = new BatchStream({ source: fresh.source, order: fresh.plan, from: cursor, prefetch });
           for (let i = stop; i < stop + 5; i++) expect(copyOf(after.next())).toEqual(expected[i]);
           after.close();
         },
@@ -265,20 +267,20 @@ describe('a stream', () => {
     const windows = trainingWindows(source, 8, 'latest');
     const plan = new BatchPlan({ windows, size: { users: 2 }, seed: 1 });
     const read = vi.spyOn(source, 'read');
-    const stream = new BatchStream({ source, plan, prefetch: 3 });
+    const stream = new BatchStream({ source, order: plan, from: START, prefetch: 3 });
     const first = stream.next();
     const kept = copyOf(first);
     for (let i = 0; i < 10; i++) await new Promise(resolve => setImmediate(resolve));
     expect(read.mock.calls.length).toBe(2 * (1 + 3)); // two windows in each of four batches
     expect(first).toEqual(kept);
-    expect(stream.cursor).toEqual({ epoch: 0, position: 1 });
+    expect(stream.place).toEqual({ epoch: 0, position: 1 });
     stream.close();
   });
 
   test('reports a read error to the one who takes the batch', async () => {
     const source = numberedSource([9, 9, 9]);
     const plan = new BatchPlan({ windows: trainingWindows(source, 8, 'latest'), size: { users: 1 }, seed: 1 });
-    const stream = new BatchStream({ source, plan });
+    const stream = new BatchStream({ source, order: plan, from: START });
     stream.next();
     vi.spyOn(source, 'read').mockImplementation(() => {
       throw new Error('disk gone');
@@ -286,17 +288,6 @@ describe('a stream', () => {
     await new Promise(resolve => setImmediate(resolve));
     expect(() => stream.next()).toThrow('disk gone');
     stream.close();
-  });
-
-  test('can take a share of every global batch', () => {
-    const source = numberedSource(Array(12).fill(5));
-    const plan = new BatchPlan({ windows: trainingWindows(source, 8, 'latest'), size: { users: 4 }, seed: 1 });
-    const take = (rank: number) => {
-      const select = (ids: Int32Array) => ids.filter((_, i) => i % 2 === rank);
-      return new BatchStream({ source, plan, select, prefetch: 0 }).next().users;
-    };
-    const whole = new BatchStream({ source, plan, prefetch: 0 }).next().users;
-    expect(new Set([...take(0), ...take(1)])).toEqual(new Set(whole));
   });
 });
 
@@ -315,12 +306,12 @@ describe('mistakes are named', () => {
     const plan = new BatchPlan({ windows, size: { users: 1 }, seed: 0 });
     expect(() => plan.batch({ epoch: 0, position: 2 })).toThrow('that epoch has 2 batches');
     expect(() => plan.batch({ epoch: -1, position: 0 })).toThrow('got -1');
-    expect(() => new BatchStream({ source, plan, cursor: { epoch: 0, position: -1 } })).toThrow('no batch -1');
+    expect(() => plan.advance({ epoch: 0, position: -1 }, 0)).toThrow('no batch -1');
   });
   test('nothing to train on', () => {
     const empty = numberedSource([1, 2]);
     const plan = new BatchPlan({ windows: trainingWindows(empty, 4, 'latest'), size: { users: 1 }, seed: 0 });
-    expect(() => new BatchStream({ source: empty, plan })).toThrow('fewer than two events');
+    expect(() => plan.advance(START)).toThrow('fewer than two events');
   });
 });
 

@@ -8,6 +8,7 @@ import { afterAll, expect, test } from 'vitest';
 import { prepare } from '../../src/data/prepare/prepare.js';
 import { SequenceStore } from '../../src/data/store/sequence-store.js';
 import { MarkovBaseline } from '../../src/eval/baselines.js';
+import { LogPriors } from '../../src/eval/priors/log-priors.js';
 import { metricOf } from '../../src/eval/metrics.js';
 import { rankBaseline } from '../../src/eval/rank-baseline.js';
 
@@ -21,7 +22,8 @@ test.skipIf(!existsSync(LOG))(
     const out = join(folder, 'store');
     await prepare({ files: [LOG], out, user: 'user_id', item: 'item_id', time: 'order_unstable', catalogue: 3883 });
     const source = SequenceStore.open(out);
-    const baseline = new MarkovBaseline(source, 'test');
+    const { popularity, successors } = new LogPriors(source, 'test');
+    const baseline = new MarkovBaseline(popularity, successors);
     const ranks = rankBaseline({ baseline, source, part: 'test', exclude: 'history', maxLength: 200 });
     expect(ranks.ranks).toHaveLength(6040);
     expect(metricOf(ranks, 'hr@10')).toBeCloseTo(0.189, 2);

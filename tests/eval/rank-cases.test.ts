@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { MemorySource } from '../../src/data/memory-source.js';
 import { evaluationCases } from '../../src/eval/cases.js';
 import { rankCases } from '../../src/eval/rank-cases.js';
-import { recommendItems } from '../../src/eval/recommend-items.js';
+import { ItemRanker } from '../../src/eval/item-ranker.js';
 import { Device } from '../../src/native/device.js';
 import { Model } from '../../src/nn/model.js';
 import { Tape } from '../../src/ops/tape.js';
 import { resolveConfig } from '../../src/config/resolve.js';
-import { shapeModel } from '../../src/recipes/shape-model.js';
+import { shapeModel } from '../../src/jobs/shape-model.js';
 import { Random } from '../../src/util/random.js';
 
 /** Awkward on purpose: a prime catalogue, users from one event to far beyond the model's length, repeats. */
@@ -31,11 +31,11 @@ test.each([
   ['history', false, 1031],
 ] as const)('ranks equal brute force: %s excluded, normalised %s, %i items', async (exclude, normalizeItem, items) => {
   const source = awkwardSource(items);
-  const config = resolveConfig({ model: { d: 12, maxLength: 10, blocks: 1 } });
+  const config = resolveConfig({ model: { d: 12, maxLength: 10, blocks: 1 }, loss: { normalizeItem } });
   using device = Device.open({ threads: 2 });
   const model = new Model(device, shapeModel(config, source), 3);
   const listLength = 5;
-  const found = await rankCases({ model, source, part: 'test', exclude, normalizeItem, listLength });
+  const found = await rankCases({ model, source, part: 'test', exclude, listLength });
 
   const table = await device.read(model.itemRows);
   const row = (i: number) => table.subarray(12 * i, 12 * i + 12);
@@ -108,12 +108,17 @@ test('a recommendation is the top of the ranking, without the history and withou
   const model = new Model(device, shapeModel(config, source), 3);
   const items = Int32Array.of(3, 1, 4, 1, 5);
   const history = { items, times: new Float64Array(5), actions: new Int32Array(5), at: 0 };
-  const settings = { k: 50, excludeHistory: true, named: 38, normalizeItem: true };
-  const ranked = await recommendItems(model, history, settings);
+  const ranker = new ItemRanker(model, { named: 38 });
+  const [ranked = [], all] = await ranker.rank([
+    { history, k: 50, excluded: items },
+    { history, k: 3, excluded: [] },
+  ]);
   expect(ranked.map(({ item }) => item).sort((a, b) => a - b)).toEqual(
     Array.from({ length: 38 }, (_, i) => i).filter(i => !items.includes(i)),
   );
   for (let i = 1; i < ranked.length; i++) expect(ranked[i]!.score).toBeLessThanOrEqual(ranked[i - 1]!.score);
-  const all = await recommendItems(model, history, { ...settings, k: 3, excludeHistory: false });
   expect(all).toHaveLength(3);
+  // Scores are logits: a cosine divided by the temperature.
+  for (const { score } of ranked) expect(Math.abs(score)).toBeLessThanOrEqual(20.001);
+  expect(Math.max(...ranked.map(({ score }) => Math.abs(score)))).toBeGreaterThan(1);
 });

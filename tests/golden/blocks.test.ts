@@ -1,4 +1,4 @@
-// One HSTU, FuXi-alpha and SASRec block written from the ops, against PyTorch's autograd in double precision: the output
+// One HSTU, FuXi-alpha (with buckets and with the function of time) and SASRec block written from the ops, against PyTorch's autograd in double precision: the output
 // and the gradient of every input and parameter. `make_goldens.py` says how the files came about.
 //
 // D width, h heads, a = dqk, v = dv, N longest sequence, m inner width of the feed-forward.
@@ -36,11 +36,12 @@ function hstu({ tape, x, p, tokens, size: { heads, a, v, N } }: Block): Tensor<'
   return gatedNormLinearResidual(tape, { u: y.columns(0, hv), o, x }, p('wo'), { norm: 'layer', bias: p('bo') });
 }
 
-function fuxi({ tape, x, p, tokens, size: { heads, a, v, N } }: Block): Tensor<'f32'> {
+function fuxi({ tape, x, p, tokens, size: { heads, a, v, N } }: Block, timeUnit?: number): Tensor<'f32'> {
   const [ha, hv] = [heads * a, heads * v];
   const y = normLinear(tape, x, p('w'), { norm: 'rms', act: 'silu' });
   const qkv = { v: y.columns(3 * hv, hv), q: y.columns(4 * hv, ha), k: y.columns(4 * hv + ha, ha) };
-  const attended = fuxiAttention(tape, qkv, tokens, { heads, n: N, posW: p('pos_w'), tsW: p('ts_w') });
+  const time = { tsW: p('ts_w'), ...(timeUnit !== undefined && { timeUnit }) };
+  const attended = fuxiAttention(tape, qkv, tokens, { heads, n: N, posW: p('pos_w'), ...time });
   const gated = { u: y.columns(0, 3 * hv), o: attended, x };
   const o = gatedNormLinearResidual(tape, gated, p('w0'), { norm: 'rms', bias: p('b0') });
   const h = normLinear(tape, o, p('w13'), { norm: 'rms' });
@@ -66,7 +67,8 @@ function tolerance(expected: Float32Array): Tolerance {
 
 const CASES: [string, (block: Block) => Tensor<'f32'>][] = [
   ['hstu', hstu],
-  ['fuxi', fuxi],
+  ['fuxi', block => fuxi(block)],
+  ['fuxi_power', block => fuxi(block, 86_400)],
   ['sasrec', sasrec],
 ];
 

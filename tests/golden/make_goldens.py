@@ -1,4 +1,4 @@
-"""Regenerates the golden tensors: one HSTU, FuXi-alpha and SASRec block each, forward and every gradient, by PyTorch
+"""Regenerates the golden tensors: one HSTU, FuXi-alpha (also with FuXi-gamma's time function) and SASRec block each, forward and every gradient, by PyTorch
 autograd in double precision, stored as float32 (times int64) in <model>.safetensors beside this file.
 
     pip install torch numpy safetensors && python tests/golden/make_goldens.py
@@ -19,6 +19,7 @@ LENGTHS = [17, 0, 1, 40, 6, 23]
 D, H, A, V, N, M = 24, 2, 8, 12, 64, 24
 T = sum(LENGTHS)
 EPS = 1e-6
+DAY = 86_400
 torch.manual_seed(20260513)
 torch.set_default_dtype(torch.float64)
 
@@ -68,8 +69,14 @@ def causal(n):
 
 
 def relative(pos_w, ts_w, times, query_times, start, n):
-    """Position and time terms [n, n] of one sequence."""
+    """Position and time terms [n, n] of one sequence; three time weights are those of alpha * gamma^(T^beta)."""
     index = torch.tensor([[j - i + N - 1 for j in range(n)] for i in range(n)], dtype=torch.long)
+    if ts_w.numel() == 3:
+        gaps = [[abs(query_times[start + i] - times[start + j]) / DAY for j in range(n)] for i in range(n)]
+        gap = torch.tensor(gaps)
+        beta, gamma = torch.nn.functional.softplus(ts_w[1]), torch.sigmoid(ts_w[2])
+        power = torch.where(gap > 0, torch.where(gap > 0, gap, torch.ones_like(gap)) ** beta, torch.zeros_like(gap))
+        return pos_w[index], ts_w[0] * gamma**power
     buckets = torch.tensor(
         [[bucket(query_times[start + i] - times[start + j]) for j in range(n)] for i in range(n)], dtype=torch.long
     )
@@ -143,6 +150,14 @@ MODELS = {
         dict(
             norm1_gain=(D,), norm1_shift=(D,), wqkv=(D, 2 * H * A + H * V), bqkv=(2 * H * A + H * V,), wo=(H * V, D),
             bo=(D,), norm2_gain=(D,), norm2_shift=(D,), w1=(D, M), b1=(M,), w2=(M, D), b2=(D,),
+        ),
+    ),
+    # Last, so that the others draw the numbers they always drew.
+    "fuxi_power": (
+        fuxi,
+        dict(
+            w=(D, 4 * H * V + 2 * H * A), pos_w=(2 * N - 1,), ts_w=(3,), w0=(3 * H * V, D), b0=(D,),
+            w13=(D, 2 * M), w2=(M, D),
         ),
     ),
 }

@@ -45,11 +45,13 @@ function seeds(values: readonly number[]): Int32Array {
   return Int32Array.from({ length: TOKENS }, (_, t) => values[t % values.length]!);
 }
 
-/** The whole gradient of a table as a matrix. */
-function denseGrad(table: Table<'f32'>): Tensor<'f32'> {
+/** Makes the whole gradient of a table a matrix, while the tape lives. */
+function makeDense(table: Table<'f32'>): void {
+  const contributions = table.rowGradient.contributions!;
   const grad = table.gradTarget();
-  if (table.contributions.length > 0) embeddingUpdate(device, table, { kind: 'dense', grad });
-  return grad.to;
+  if (contributions.length > 0) {
+    embeddingUpdate(device, table.value, { source: table, contributions }, { kind: 'dense', grad });
+  }
 }
 
 interface Checked {
@@ -67,14 +69,16 @@ async function largestError({ owners, losses }: Checked): Promise<number> {
   const evaluate = async (backward: boolean): Promise<number> => {
     using tape = new Tape(device, { training: true, seed: 3, step: 9 });
     const values = losses(tape).map(loss => device.read(loss));
-    if (backward) tape.backward();
-    else for (const owner of owners) owner.clearGrad();
+    if (backward) {
+      tape.backward();
+      for (const owner of owners) if (owner instanceof Table) makeDense(owner);
+    } else {
+      for (const owner of owners) owner.clearGrad();
+    }
     return (await Promise.all(values)).reduce((sum, value) => sum + value[0]!, 0);
   };
   await evaluate(true);
-  const gradients = await Promise.all(
-    owners.map(owner => device.read(owner instanceof Table ? denseGrad(owner) : owner.grad!)),
-  );
+  const gradients = await Promise.all(owners.map(owner => device.read(owner.gradient.value!)));
   for (const owner of owners) owner.clearGrad();
   for (const [index, owner] of owners.entries()) {
     using direction = randomTensor(owner.value.rows, owner.value.cols, 1);
@@ -114,7 +118,7 @@ describe('gradients of a model', () => {
     const positives = device.from(seeds([2, -1, 4, 4, 7]));
     const offsets = device.from(Int32Array.of(0, 7, 7, 8, 20, 23));
     const losses = (tape: Tape): Tensor<'f32'>[] => {
-      const x = embeddingGather(tape, [{ table, ids, scale: 2 }]);
+      const x = embeddingGather(tape, [{ rows: table, ids, scale: 2 }]);
       const y = normLinear(tape, x, w, { norm: 'rms', act: 'silu' });
       const qkv = { v: y.columns(3 * D, D), q: y.columns(4 * D, D), k: y.columns(5 * D, D) };
       const o = fuxiAttention(tape, qkv, { offsets }, { heads: HEADS, n: N, posW });
@@ -141,7 +145,7 @@ describe('gradients of a model', () => {
     const logq = device.from(Float32Array.from({ length: ITEMS }, (_, i) => -2 - 0.1 * i));
     const offsets = device.from(Int32Array.of(0, 7, 7, 8, 20, 23));
     const losses = (tape: Tape): Tensor<'f32'>[] => {
-      const x = embeddingGather(tape, [{ table, ids }], { dropout: 0.2 });
+      const x = embeddingGather(tape, [{ rows: table, ids }], { dropout: 0.2 });
       const normed = norm(tape, x, { norm: 'layer', gain, shift });
       const y = normLinear(tape, normed, wqkv, { bias: bqkv });
       const qkv = { q: y.columns(0, D), k: y.columns(D, D), v: y.columns(2 * D, D) };

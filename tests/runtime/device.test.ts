@@ -1,34 +1,23 @@
-// The runtime's promises: data in and out, typed errors at the call or at the sync, streams that recover, events.
-import { writeFileSync } from 'node:fs';
+// The runtime's promises: data in and out, typed errors at the call or later, failures that stay with their data.
+import { spawnSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { loadAddon } from '../../src/native/addon.js';
+import { chromeTrace } from '../../src/events/chrome-trace.js';
 import { Device, mapFile } from '../../src/native/device.js';
+import type { Tensor } from '../../src/tensor/tensor.js';
+import { loadProbes } from '../support/probes.js';
 
 const device = Device.open({ threads: 2 });
 afterAll(() => device.dispose());
 
-/** An op that fails on its stream: offsets that do not end at the number of tokens. */
-function enqueueFailure(): void {
-  const x = device.from(Float32Array.of(1, 2, 3), [3, 1]);
-  const offsets = device.from(Int32Array.of(0, 2));
-  const o = device.tensor([3, 1]);
-  device
-    .call('hstu_attention_forward')
-    .tensor(x)
-    .tensor(x)
-    .tensor(x)
-    .number(1)
-    .tensor(offsets)
-    .number(8)
-    .tensor(undefined)
-    .tensor(undefined)
-    .tensor(undefined)
-    .tensor(undefined)
-    .tensor(o)
-    .submit();
-  for (const tensor of [x, offsets, o]) tensor.dispose();
+/** The output of an op that fails on its stream: a gradient norm that is not finite. */
+function enqueueFailure(): Tensor<'f32'> {
+  using squareSum = device.from(Float32Array.of(Number.POSITIVE_INFINITY), [1, 1], { allowNonFinite: true });
+  const scale = device.tensor([1, 1]);
+  device.call('clip_scale').tensor(squareSum).number(1).tensor(scale).submit();
+  return scale;
 }
 
 describe('data', () => {
@@ -95,7 +84,7 @@ describe('data', () => {
     fails(() => device.upload(four, new Float32Array(3)), { kind: 'shape', expected: '4 elements (2 x 2)', got: '3' });
     fails(() => device.upload(four, new Int32Array(4)), { kind: 'dtype', op: 'upload' });
     fails(() => device.upload(whole, Float64Array.of(1.5)), { kind: 'range', got: '1.5 at index 0' });
-    fails(() => device.upload(whole, Float64Array.of(2 ** 60)), { kind: 'range' });
+    fails(() => device.upload(whole, Float64Array.of(2 ** 64)), { kind: 'range' });
     fails(() => device.tensor([-1, 2]), { kind: 'shape', input: 'rows', got: '-1' });
     fails(() => device.tensor([2 ** 30, 2 ** 30]), { kind: 'shape', op: 'alloc' });
     fails(() => four.columns(1, 2), { kind: 'shape', op: 'view', got: '2 from 1' });
@@ -144,7 +133,7 @@ describe('a closed device', () => {
     const other = Device.open({ threads: 1 });
     const out = other.tensor([1, 2], 'i64');
     for (let i = 0; i < 500; i++) other.call('fma_peak').number(50_000_000).tensor(out).submit();
-    const [read, synced] = [other.read(out), other.sync('compute')];
+    const [read, synced] = [other.read(out), other.sync()];
     other.dispose();
     await expect(read).rejects.toMatchObject({ kind: 'closed' });
     await expect(synced).rejects.toMatchObject({ kind: 'closed' });
@@ -156,65 +145,110 @@ describe('a call', () => {
     using floats = device.tensor([1, 4]);
     const fails = (work: () => void, fields: object): void => expect(work).toThrow(expect.objectContaining(fields));
     fails(() => device.call('clock').submit(), { kind: 'op', op: 'clock', got: 'the end of the arguments' });
-    fails(() => device.call('panic').number(1).submit(), { kind: 'op', op: 'panic', got: '1 too many' });
+    fails(() => device.call('fill_constant').number(1).tensor(floats).number(1).submit(), { got: '1 too many' });
+    fails(() => device.call('panic').submit(), { kind: 'op', op: 'panic', got: 'an unknown name' });
     fails(() => device.call('clock').number(0).tensor(floats).submit(), { kind: 'dtype', expected: 'i64', got: 'f32' });
   });
 });
 
 describe('a failure', () => {
-  it('sticks to its stream until a sync has reported it; other tensors live on', async () => {
-    using safe = device.from(Float32Array.of(1, 2));
-    enqueueFailure();
-    device.upload(safe, Float32Array.of(3, 4));
-    await expect(device.read(safe)).rejects.toMatchObject({ kind: 'offsets', op: 'hstu_attention' });
-    await expect(device.sync('compute')).rejects.toMatchObject({
-      name: 'TurboError',
-      kind: 'offsets',
-      op: 'hstu_attention',
-      input: 'offsets',
-      expected: 'a last offset of 3 (the tokens of the batch)',
-      got: '2',
-    });
+  it('reaches what is computed from it, on any stream, and nothing else', async () => {
+    using safe = device.from(Float32Array.of(1, 2, 3));
+    using spoiled = enqueueFailure();
+    using copy = device.from(new Float32Array(1), [1, 1]);
+    device.call('add').number(1).tensor(spoiled).tensor(copy).submit('sparse');
+    device.upload(safe, Float32Array.of(3, 4, 5));
+    expect(await device.read(safe)).toEqual(Float32Array.of(3, 4, 5));
+    const reported = { name: 'TurboError', kind: 'not-finite', op: 'clip_scale', input: 'square_sum', got: 'inf' };
+    await expect(device.read(copy, 'sparse')).rejects.toMatchObject(reported);
+    await expect(device.read(spoiled, 'comm')).rejects.toMatchObject(reported);
+    await device.sync(); // told already
+    expect(await device.read(copy)).toEqual(new Float32Array(1));
+  });
+
+  it('that nobody reads is reported by the sync, once', async () => {
+    enqueueFailure().dispose();
+    await expect(device.sync()).rejects.toMatchObject({ kind: 'not-finite' });
     await device.sync();
-    expect(await device.read(safe)).toEqual(Float32Array.of(1, 2));
   });
 
-  it('does not reach a stream that has nothing to do with it', async () => {
-    enqueueFailure();
-    using tensor = device.from(Float32Array.of(5), [1, 1], { stream: 'sparse' });
-    expect(await device.read(tensor, 'sparse')).toEqual(Float32Array.of(5));
-    await expect(device.sync()).rejects.toMatchObject({ kind: 'offsets' });
-  });
-
-  it('reaches a stream that waits for the failed one', async () => {
-    enqueueFailure();
-    device.wait('sparse', device.record('compute'));
-    await expect(device.sync('sparse')).rejects.toMatchObject({ kind: 'offsets' });
-    await expect(device.sync('compute')).rejects.toMatchObject({ kind: 'offsets' });
+  it('ends with the memory it spoiled: a caller who never syncs can go on', async () => {
+    for (let round = 0; round < 200; round++) {
+      const spoiled = enqueueFailure();
+      const read = device.read(spoiled);
+      spoiled.dispose();
+      using next = device.from(Float32Array.of(round), [1, 1], { stream: round % 2 ? 'sparse' : 'compute' });
+      await expect(read).rejects.toMatchObject({ kind: 'not-finite' });
+      expect(await device.read(next)).toEqual(Float32Array.of(round));
+    }
     await device.sync();
   });
 
   it('by panic is ours, and the process lives on', async () => {
-    device.call('panic').submit();
-    await expect(device.sync()).rejects.toMatchObject({ kind: 'panic', op: 'panic', got: 'asked for' });
-    expect(await device.read(device.from(Float32Array.of(1)))).toEqual(Float32Array.of(1));
+    using other = Device.open({ threads: 1 }, loadProbes());
+    other.call('panic').submit();
+    await expect(other.sync()).rejects.toMatchObject({ kind: 'panic', op: 'panic', got: 'asked for' });
+    expect(await other.read(other.from(Float32Array.of(1)))).toEqual(Float32Array.of(1));
   });
 });
 
+describe('operands', () => {
+  const x = device.from(new Float32Array(64).fill(1), [4, 16]);
+
+  it('of which one is written must not overlap', () => {
+    const refused = (work: () => void, fields: object): void =>
+      expect(work).toThrow(expect.objectContaining({ kind: 'alias', ...fields }));
+    refused(() => device.call('lerp').number(0.5).tensor(x).tensor(x).submit(), {
+      op: 'lerp',
+      input: 'y',
+      got: 'memory that x uses too',
+    });
+    const add = (a: Tensor, b: Tensor) => device.call('add').number(1).tensor(a).tensor(b).submit();
+    refused(() => add(x.columns(0, 8), x.columns(7, 8)), { op: 'add', input: 'y' });
+    refused(() => add(x.columns(4, 8), x.columns(0, 8)), { op: 'add' });
+    refused(() => device.call('square_sum').tensor(x).tensor(x).flag(false).submit(), {
+      op: 'square_sum',
+      input: 'to',
+    });
+    using panels = device.tensor([4, 64], 'f32', 'panels');
+    refused(() => project(panels.columns(0, 32), panels.columns(16, 32)), { op: 'norm_linear_forward', input: 'z' });
+  });
+
+  it('may be column ranges side by side, or be read twice', async () => {
+    const add = (a: Tensor, b: Tensor) => device.call('add').number(1).tensor(a).tensor(b).submit();
+    add(x.columns(0, 8), x.columns(8, 8));
+    add(x.columns(15, 1), x.columns(14, 1));
+    expect((await device.read(x)).slice(0, 16)).toEqual(
+      Float32Array.of(...Array(8).fill(1), ...Array(6).fill(2), 4, 2),
+    );
+    using panels = device.tensor([4, 64], 'f32', 'panels');
+    project(panels.columns(0, 32), panels.columns(32, 32));
+    await device.sync();
+  });
+
+  /** Writes a projection before and after its activation. */
+  function project(y: Tensor, z: Tensor): void {
+    using w = device.from(new Float32Array(16 * 32), [16, 32]);
+    using stats = device.tensor([4, 2]);
+    const call = device.call('norm_linear_forward').tensor(x).number(1).number(1e-5).dropout(undefined).tensor(w);
+    call.tensor(undefined).number(1).tensor(y).tensor(z).tensor(stats).submit();
+  }
+});
+
 describe('streams', () => {
-  it('keep their order, and events order them among each other', async () => {
-    using clocks = device.tensor([1, 3], 'i64');
-    const busy = device.tensor([1, 2], 'i64');
-    device.upload(clocks, BigInt64Array.of(0n, 0n, 0n));
-    device.wait('sparse', device.record('compute'));
-    device.call('fma_peak').number(2_000_000).tensor(busy).submit();
-    device.call('clock').number(0).tensor(clocks).submit();
-    device.wait('sparse', device.record('compute'));
-    device.call('clock').number(1).tensor(clocks).submit('sparse');
-    device.wait('compute', device.record('sparse'));
-    device.call('clock').number(2).tensor(clocks).submit();
-    const [first, second, third] = await device.read(clocks);
-    expect(first! > 0n && first! <= second! && second! <= third!).toBe(true);
+  it('never let another one change what a running op has checked', async () => {
+    const [rows, tokens] = [100, 4096];
+    using table = device.from(new Float32Array(rows * 16).fill(1), [rows, 16]);
+    using ids = device.tensor([1, tokens], 'i32');
+    using out = device.tensor([tokens, 16]);
+    const [good, bad] = [new Int32Array(tokens).fill(rows - 1), new Int32Array(tokens).fill(2 ** 30)];
+    for (let round = 0; round < 200; round++) {
+      device.upload(ids, good, { stream: 'sparse' });
+      const gather = device.call('embedding_gather_forward').tensor(table).tensor(ids).number(1);
+      gather.tensor(undefined).tensor(undefined).dropout(undefined).flag(false).tensor(out).submit();
+      device.upload(ids, bad, { stream: 'comm' });
+    }
+    expect((await device.read(out)).every(x => x === 1)).toBe(true);
   });
 
   it('take more commands than the ring holds', async () => {
@@ -240,7 +274,97 @@ describe('streams', () => {
   });
 });
 
+describe('memory that the system refuses', () => {
+  it('is a typed error, of a tensor and of scratch, and no abort', async () => {
+    using other = Device.open({ threads: 1 });
+    const refused = { kind: 'memory', op: 'alloc', got: 'no more from the system' };
+    expect(() => other.tensor([2 ** 22, 2 ** 21])).toThrow(expect.objectContaining(refused));
+    expect(await other.read(other.from(Float32Array.of(1)))).toEqual(Float32Array.of(1));
+  });
+});
+
+describe('streams side by side', () => {
+  it('compute at the same time, and their spans say so', async () => {
+    using other = Device.open({ threads: 2 });
+    const out = [other.tensor([1, 2], 'i64'), other.tensor([1, 2], 'i64')] as const;
+    other.recordSpans(true);
+    other.call('fma_peak').number(20_000_000).tensor(out[0]).submit('compute');
+    other.tag(3, 1);
+    other.call('fma_peak').number(1000).tensor(out[1]).submit('sparse');
+    await other.sync();
+    const { spans, lost } = other.spans();
+    const [long, short] = [
+      spans.find(span => span.stream === 'compute')!,
+      spans.find(span => span.stream === 'sparse')!,
+    ];
+    expect(short.end).toBeLessThan(long.end);
+    expect(short).toMatchObject({ op: 'fma_peak', lane: 3, stage: 1 });
+    expect(long).toMatchObject({ op: 'fma_peak', lane: -1, stage: -1 });
+    expect(long.end - long.start).toBeGreaterThan(100);
+    expect(lost).toBe(0);
+    const written: { traceEvents: object[] } = JSON.parse(chromeTrace(spans, { stages: ['read', 'dense'] }));
+    expect(written.traceEvents).toContainEqual(
+      expect.objectContaining({
+        name: 'fma_peak',
+        cat: 'dense',
+        ph: 'X',
+        ts: short.start,
+        args: { lane: 3, stage: 'dense' },
+      }),
+    );
+    expect(other.spans().spans).toEqual([]);
+    other.recordSpans(false);
+    other.call('fma_peak').number(1000).tensor(out[1]).submit();
+    await other.sync();
+    expect(other.spans()).toEqual({ spans: [], lost: 0 });
+  });
+
+  it('keep the latest spans and count the lost ones', async () => {
+    using other = Device.open({ threads: 1 });
+    using x = other.tensor([1, 1]);
+    other.recordSpans(true);
+    for (let i = 0; i < 70_000; i++) {
+      if (i % 1000 === 0) other.tag(i / 1000);
+      other.call('fill_constant').number(i).tensor(x).submit();
+    }
+    await other.read(x);
+    const { spans, lost } = other.spans();
+    expect([spans.length, lost]).toEqual([65_536, 70_001 - 65_536]);
+    expect([spans[0]!.lane, spans.at(-1)!.lane]).toEqual([4, 69]);
+    expect(spans.every((span, i) => i === 0 || span.start >= spans[i - 1]!.end)).toBe(true);
+  });
+});
+
 describe('files', () => {
+  it('that shrink while they are mapped do not end the process: uploads are refused and name the file', () => {
+    const script = `
+      import { truncateSync, writeFileSync } from 'node:fs';
+      import { Device, mapFile } from ${JSON.stringify(new URL('../../dist/native/device.js', import.meta.url).href)};
+      const [path] = process.argv.slice(1);
+      writeFileSync(path, Buffer.alloc(1 << 20, 1));
+      let bytes = new Uint8Array(mapFile(path));
+      const device = Device.open({ threads: 1 });
+      device.from(Float32Array.of(bytes[0]));
+      truncateSync(path, 4096);
+      const sum = bytes[4095] + bytes[1 << 19];
+      try {
+        device.from(Float32Array.of(sum));
+      } catch (error) {
+        console.log(JSON.stringify({ sum, kind: error.kind, input: error.input }));
+      }`;
+    const path = join(tmpdir(), `turbogr-shrink-${process.pid}`);
+    const run = spawnSync(process.execPath, ['--input-type=module', '--eval', script, path], { encoding: 'utf8' });
+    rmSync(path, { force: true });
+    const told: object = JSON.parse(run.stdout || '{}');
+    expect({ signal: run.signal, error: run.stderr, ...told }).toEqual({
+      signal: null,
+      error: '',
+      sum: 1,
+      kind: 'file',
+      input: path,
+    });
+  });
+
   it('are mapped, and writes stay private', () => {
     const path = join(tmpdir(), `turbogr-map-${process.pid}`);
     writeFileSync(path, 'jagged');
@@ -251,22 +375,5 @@ describe('files', () => {
     writeFileSync(path, '');
     expect(mapFile(path).byteLength).toBe(0);
     expect(() => mapFile(`${path}-absent`)).toThrow(expect.objectContaining({ kind: 'file', op: 'map_file' }));
-  });
-});
-
-describe('the loader', () => {
-  it('names path, platform, cause and remedy', () => {
-    const absent = join(tmpdir(), 'no-such-addon.node');
-    expect(() => loadAddon(absent)).toThrow(
-      expect.objectContaining({ code: 'native-missing', remedy: expect.stringContaining('npm run build:native') }),
-    );
-    const broken = join(tmpdir(), `turbogr-broken-${process.pid}.node`);
-    writeFileSync(broken, 'not a library');
-    expect(() => loadAddon(broken)).toThrow(
-      expect.objectContaining({
-        code: 'native-broken',
-        message: expect.stringMatching(new RegExp(`${broken} on ${process.platform}-${process.arch}.*Cause: .+`, 's')),
-      }),
-    );
   });
 });

@@ -2,7 +2,12 @@
 // left behind, no growth over thousands of steps; and the same bits for any number of threads.
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { resolveConfig } from '../../src/config/resolve.js';
+import type { ConfigInput } from '../../src/config/schema.js';
+import { drawBatch } from '../../src/bench/random-batch.js';
 import { Device } from '../../src/native/device.js';
+import { buildDefinition } from '../../src/nn/build.js';
+import { Learner } from '../../src/train/learner.js';
 import { Tape } from '../../src/ops/tape.js';
 import { TinyModel, tinyBatch } from '../support/tiny-model.js';
 
@@ -32,15 +37,49 @@ async function settle(device: Device, figures: readonly Figure[], steps: () => P
   return [before!, after!];
 }
 
+/** The step that `turbogr train` runs. */
+function shippedStep(device: Device, config: ConfigInput): (count: number) => Promise<void> {
+  const items = 300;
+  const lengths = [17, 1, 40, 6, 23];
+  const resolved = resolveConfig({
+    ...config,
+    model: { size: 'small', maxLength: 40, ...config.model },
+    batch: { tokens: 128, lanes: config.batch?.lanes ?? 1 },
+  });
+  const shape = {
+    definition: buildDefinition(resolved.model, 86_400),
+    items,
+    positions: 41,
+    actions: 0,
+    sideFeatures: [],
+  };
+  const learner = new Learner({
+    device,
+    config: resolved,
+    shape: { ...shape, dropout: resolved.model.dropout, scoring: resolved.loss },
+    counts: new Int32Array(items).fill(1),
+  });
+  const batches = Array.from({ length: resolved.batch.lanes }, (_, lane) =>
+    lane === 1 ? undefined : drawBatch(lengths, items),
+  );
+  let step = 0;
+  return async count => {
+    for (let i = 0; i < count; i++) await (await learner.step(batches, { step: ++step, totalSteps: 10_000 })).loss;
+  };
+}
+
 describe('a steady-state training step', () => {
-  it('allocates nothing: not from the system, not on the heap of a worker', async () => {
+  it.each<[string, ConfigInput]>([
+    ['hstu, sampled softmax, lazy Adam', { optimizer: { table: 'lazy-adam' } }],
+    ['fuxi, row-wise AdaGrad, average', { model: { kind: 'fuxi' }, optimizer: { table: 'row-adagrad', ema: 0.99 } }],
+    [
+      'four lanes, one of them empty, lazy Adam',
+      { batch: { tokens: 128, lanes: 4 }, optimizer: { table: 'lazy-adam' } },
+    ],
+    ['sasrec, full softmax, dense AdamW', { model: { kind: 'sasrec' }, loss: { kind: 'full-softmax' } }],
+  ])('allocates nothing, not from the system, not on the heap of a worker: %s', async (_, config) => {
     using device = Device.open({ threads: 2 });
-    const model = new TinyModel(device, 1);
-    const batch = tinyBatch(LENGTHS, 1);
-    let step = 0;
-    const run = async (count: number): Promise<void> => {
-      for (let i = 0; i < count; i++) await model.step(++step, batch);
-    };
+    const run = shippedStep(device, config);
     await run(20);
     await device.sync();
     const figures = ['systemAllocations', 'workerAllocations', 'tensors'] as const;

@@ -104,8 +104,8 @@ export class TinyModel {
     const negatives = device.tensor([batch.items.length, drawn], 'i32');
     drawNegatives(device, negatives, tape.random(), { kind: 'uniform', count: SIZE.items });
     const lookups = [
-      { table: this.items, ids: items, scale: Math.sqrt(d) },
-      { table: this.actions, ids: actions },
+      { rows: this.items, ids: items, scale: Math.sqrt(d) },
+      { rows: this.actions, ids: actions },
     ] as const;
     let x = embeddingGather(tape, [...lookups], { positions: this.#positions, offsets, dropout });
     for (const { w, posW, tsW, wo, bo } of this.#blocks) {
@@ -132,8 +132,8 @@ export class TinyModel {
     const { loss, inputs } = this.forward(tape, batch);
     const value = this.device.read(loss);
     tape.backward();
-    tape.dispose();
     this.#update(step);
+    tape.dispose();
     for (const tensor of inputs) tensor.dispose();
     return value;
   }
@@ -141,18 +141,20 @@ export class TinyModel {
   #update(step: number): void {
     const { device, items, actions } = this;
     const hyper = { lr: 1e-2, beta1: 0.9, beta2: 0.98, eps: 1e-8, weightDecay: 0.01, step };
-    embeddingUpdate(device, items, { kind: 'dense', grad: items.gradTarget() });
+    const contributed = (table: Table) => ({ source: table, contributions: table.rowGradient.contributions! });
+    embeddingUpdate(device, items.value, contributed(items), { kind: 'dense', grad: items.gradTarget() });
     const dense = [...this.parameters, items];
     fillConstant(device, this.#norm, 0);
-    for (const { grad } of dense) squareSum(device, grad!, { to: this.#norm, accumulate: true });
-    embeddingUpdate(device, actions, { kind: 'square-sum', to: this.#norm });
+    for (const { gradient } of dense) squareSum(device, gradient.value!, { to: this.#norm, accumulate: true });
+    embeddingUpdate(device, actions.value, contributed(actions), { kind: 'square-sum', to: this.#norm });
     clipScale(device, { squareSum: this.#norm, maxNorm: 1, scale: this.#scale });
     const gradScale = this.#scale;
     for (const owner of dense) {
-      adamw(device, { p: owner.value, g: owner.grad!, ...this.#moments.get(owner.name)!, hyper, gradScale });
+      adamw(device, { p: owner.value, g: owner.gradient.value!, ...this.#moments.get(owner.name)!, hyper, gradScale });
       owner.clearGrad();
     }
-    embeddingUpdate(device, actions, { kind: 'lazy-adam', ...this.#moments.get('actions')!, hyper }, { gradScale });
+    const lazy = { kind: 'lazy-adam', ...this.#moments.get('actions')!, hyper } as const;
+    embeddingUpdate(device, actions.value, contributed(actions), lazy, { gradScale });
     actions.clearGrad();
   }
 

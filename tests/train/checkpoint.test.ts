@@ -24,9 +24,9 @@ function tensor(name: string, values: number[]): StoredTensor {
   return { name, dtype: 'F32', shape: [values.length], read: async () => Float32Array.from(values) };
 }
 
-async function write(folder: CheckpointFolder, step: number): Promise<string> {
+async function write(folder: CheckpointFolder, step: number, best: number | null = null): Promise<string> {
   const files = { weights: [tensor('w', [step, 2, 3])], optimizer: [tensor('m', [4, step])] };
-  return folder.write({ step, state: { cursor: step }, files });
+  return folder.write({ step, best, state: { cursor: step }, files });
 }
 
 test('what was written comes back, from the newest', async () => {
@@ -47,14 +47,22 @@ const damages: [string, (path: string) => void, RegExp][] = [
   ['a missing file', path => rmSync(join(path, 'optimizer.safetensors')), /optimizer.*missing/],
   ['no index', path => rmSync(join(path, 'index.json')), /index\.json is missing/],
   ['a torn index', path => truncateSync(join(path, 'index.json'), 50), /not JSON/],
-  ['an edited index', path => edit(join(path, 'index.json'), '"cursor": 2', '"cursor": 7'), /checksum/],
+  ['an edited cursor', path => edit(join(path, 'index.json'), '"cursor": 2', '"cursor": 7'), /checksum/],
+  ['an edited step', path => edit(join(path, 'index.json'), '"step": 2', '"step": 3'), /checksum/],
+  ['an edited best value', path => edit(join(path, 'index.json'), '"best": null', '"best": 1'), /checksum/],
+  ['weights that are a folder', replaceByFolder, /weights.*missing/],
   ['one flipped bit', path => flip(join(path, 'weights.safetensors')), /weights.*checksum/],
   [
     'an unknown version',
-    path => edit(join(path, 'index.json'), '"version": 2', '"version": 3'),
+    path => edit(join(path, 'index.json'), '"version": 3', '"version": 4'),
     /version that this program does not read/,
   ],
 ];
+
+function replaceByFolder(path: string): void {
+  rmSync(join(path, 'weights.safetensors'));
+  mkdirSync(join(path, 'weights.safetensors'));
+}
 
 function edit(path: string, from: string, to: string): void {
   const text = readFileSync(path, 'utf8');
@@ -88,14 +96,55 @@ test("another run's checkpoint is refused as foreign", async () => {
   expect(refused[0]!.reason).toContain('another run');
 });
 
-test('the newest and the best are kept, the rest goes', async () => {
+test('the newest and the best of each are kept, the rest goes', async () => {
   const folder = new CheckpointFolder(root, 'us');
-  for (const step of [1, 2, 3, 4, 5]) await write(folder, step);
-  folder.prune(2, 2);
+  for (const step of [1, 2, 3, 4, 5]) await write(folder, step, step < 5 ? 2 : 5);
+  folder.prune({ keep: 2, newest: 5 });
   expect(folder.steps()).toEqual([5, 4, 2]);
+  rmSync(join(root, 'step-00000005', 'index.json'));
+  expect(folder.latest().checkpoint).toMatchObject({ step: 4, best: 2 });
 });
 
-test('a half-written checkpoint is invisible, and swept up by the next run', async () => {
+test('refused checkpoints are never counted among the newest', async () => {
+  const before = new CheckpointFolder(root, 'us');
+  await write(before, 1);
+  truncateSync(join(await write(before, 2), 'weights.safetensors'), 80);
+  mkdirSync(join(root, 'step-99999999'));
+  writeFileSync(join(root, 'step-77777777'), 'a file');
+  const folder = new CheckpointFolder(root, 'us');
+  expect(folder.latest().checkpoint?.step).toBe(1);
+  await write(folder, 3);
+  folder.prune({ keep: 1, newest: 3 });
+  expect(folder.latest().checkpoint?.step).toBe(3);
+  await write(folder, 4);
+  folder.prune({ keep: 2, newest: 4 });
+  expect(new CheckpointFolder(root, 'us').latest().checkpoint?.step).toBe(4);
+  expect(folder.steps()).toEqual([99999999, 4, 3]);
+});
+
+test('a checkpoint under the name of another step is refused', async () => {
+  const folder = new CheckpointFolder(root, 'us');
+  await write(folder, 1);
+  cpSync(await write(folder, 2), join(root, 'step-00000009'), { recursive: true });
+  const { checkpoint, refused } = folder.latest();
+  expect(checkpoint?.step).toBe(2);
+  expect(refused[0]!.reason).toContain('checkpoint of step 2');
+});
+
+test('a checkpoint whose best one is damaged is refused: the run could not end with it', async () => {
+  const folder = new CheckpointFolder(root, 'us');
+  await write(folder, 1, 1);
+  flip(join(await write(folder, 2, 2), 'weights.safetensors'));
+  await write(folder, 3, 2);
+  const { checkpoint, refused } = folder.latest();
+  expect(checkpoint?.step).toBe(1);
+  expect(refused.map(({ reason }) => reason)).toEqual([
+    expect.stringMatching(/the best one, step-00000002, is refused: weights/),
+    expect.stringMatching(/checksum/),
+  ]);
+});
+
+test('a half-written checkpoint is invisible, left alone by readers, and swept up by the next writer', async () => {
   const folder = new CheckpointFolder(root, 'us');
   await write(folder, 1);
   mkdirSync(join(root, '.step-00000002.tmp'));
@@ -103,6 +152,8 @@ test('a half-written checkpoint is invisible, and swept up by the next run', asy
   expect(folder.latest().checkpoint?.step).toBe(1);
   const again = new CheckpointFolder(root, 'us');
   expect(again.steps()).toEqual([1]);
+  expect(existsSync(join(root, '.step-00000002.tmp'))).toBe(true);
+  again.sweep();
   expect(existsSync(join(root, '.step-00000002.tmp'))).toBe(false);
 });
 
@@ -110,7 +161,7 @@ test('a write that fails leaves nothing behind, and the one before it stands', a
   const folder = new CheckpointFolder(root, 'us');
   await write(folder, 1);
   const full = { ...tensor('w', [1]), read: () => Promise.reject(new Error('ENOSPC: no space left on device, write')) };
-  await expect(folder.write({ step: 2, state: {}, files: { weights: [full] } })).rejects.toThrow('ENOSPC');
+  await expect(folder.write({ step: 2, best: null, state: {}, files: { weights: [full] } })).rejects.toThrow('ENOSPC');
   expect(readdirSync(root)).toEqual(['step-00000001']);
   expect(folder.latest().checkpoint).toMatchObject({ step: 1 });
 });

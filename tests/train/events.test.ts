@@ -1,7 +1,8 @@
-import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { UserError } from '../../src/util/errors.js';
 import { EventLog, readEvents } from '../../src/train/event-log.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-events-'));
@@ -19,4 +20,16 @@ test('a torn last line is dropped, and a resumed run forgets what will happen ag
   resumed.close();
   expect(readEvents(path).map(event => event.step)).toEqual([1, 2, 3]);
   expect(readEvents(path).at(-1)).toMatchObject({ path: 'y' });
+});
+
+test.each([
+  ['cut in the middle', '{"kind":"step","st'],
+  ['not an event', '{"a":1}'],
+  ['with a step that is no number', '{"kind":"step","step":"7","time":"x"}'],
+])('a line that is %s is named with its number and a remedy', (_, line) => {
+  const path = join(folder, 'damaged.jsonl');
+  writeFileSync(path, `{"kind":"checkpoint","step":1,"time":"x"}\n${line}\n`);
+  const read = () => readEvents(path);
+  expect(read).toThrow(UserError);
+  expect(read).toThrow(/line 2 of/);
 });

@@ -8,12 +8,14 @@ import { resolveConfig } from '../../src/config/resolve.js';
 import type { ConfigInput, ResolvedConfig } from '../../src/config/schema.js';
 import { MemorySource } from '../../src/data/memory-source.js';
 import type { SequenceSource } from '../../src/data/sequence-source.js';
-import { countItems } from '../../src/eval/baselines.js';
+import { countItems } from '../../src/eval/known-events.js';
 import { metricOf } from '../../src/eval/metrics.js';
 import { rankCases } from '../../src/eval/rank-cases.js';
 import type { RunEvent } from '../../src/events/event.js';
 import { Device } from '../../src/native/device.js';
-import { shapeModel } from '../../src/recipes/shape-model.js';
+import { shapeModel } from '../../src/jobs/shape-model.js';
+import { costOf } from '../../src/dist/balance/cost.js';
+import { planSteps } from '../../src/train/plan-steps.js';
 import { Learner } from '../../src/train/learner.js';
 import { RunFolder } from '../../src/train/run-folder.js';
 import { Trainer, type TrainingResult } from '../../src/train/trainer.js';
@@ -66,6 +68,7 @@ export interface ToyOptions {
   folder?: string;
   threads?: number;
   source?: SequenceSource;
+  staged?: boolean;
   onEvent?: (event: RunEvent) => void;
   signal?: AbortSignal;
 }
@@ -74,26 +77,39 @@ export async function trainToy(options: ToyOptions): Promise<ToyRun> {
   const { config, threads = 2, source = toySource() } = options;
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'turbogr-toy-'));
   const { fingerprint, items } = source;
-  const run = RunFolder.create(folder, { config, store: 'memory', fingerprint, items });
+  const run = RunFolder.create(folder, {
+    config,
+    model: config.model.kind,
+    store: { relative: 'memory', absolute: 'memory' },
+    fingerprint,
+    content: 'memory',
+    items,
+  });
   using device = Device.open({ threads });
   const learner = new Learner({
     device,
     config,
     shape: shapeModel(config, source),
     counts: countItems(source, 'validation'),
+    ...(options.staged && { staged: true }),
   });
   const { exclude, metric } = config.evaluation;
-  const { normalizeItem } = config.loss;
   const validate = async () => {
     const model = learner.evaluated;
-    return metricOf(await rankCases({ model, source, part: 'validation', exclude, normalizeItem }), metric);
+    return metricOf(await rankCases({ model, source, part: 'validation', exclude }), metric);
   };
   const losses: number[] = [];
   const validations: number[] = [];
+  const { definition } = learner.model;
   const result = await new Trainer({
     run,
     source,
     learner,
+    plans: planSteps(
+      source,
+      config,
+      costOf(length => definition.flops(length)),
+    ),
     validate,
     peakFlops: 1e11,
     ...(options.signal && { signal: options.signal }),

@@ -27,7 +27,7 @@ const LEARNS: [string, ConfigInput][] = [
     { loss: { kind: 'full-softmax' }, optimizer: { table: 'row-adagrad', tableLr: 0.1 } },
   ],
   ['clipping, schedule, decay', { optimizer: { clip: 1, weightDecay: 0.01, schedule: { kind: 'cosine', warmup: 5 } } }],
-  ['accumulation', { optimizer: { accumulate: 3 }, batch: { tokens: 48 } }],
+  ['lanes', { batch: { tokens: 48, lanes: 3 } }],
   ['an average of the weights', { optimizer: { ema: 0.9 } }],
 ];
 
@@ -51,8 +51,8 @@ test('the same seed gives the same bits with 1, 2 and 3 threads; another seed do
 
 /** Everything that carries state from step to step at once. */
 const STATEFUL: ConfigInput = {
-  optimizer: { ema: 0.9, clip: 1, accumulate: 2, table: 'lazy-adam', schedule: { kind: 'linear', warmup: 3 } },
-  batch: { tokens: 64 },
+  optimizer: { ema: 0.9, clip: 1, table: 'lazy-adam', schedule: { kind: 'linear', warmup: 3 } },
+  batch: { tokens: 64, lanes: 2 },
 };
 
 test.each([
@@ -150,19 +150,19 @@ test('maxSteps ends a run in the middle of an epoch', async () => {
   expect(run).toMatchObject({ reason: 'steps', step: 5 });
 });
 
-test('batches accumulated are the batch they add up to', async () => {
+test('lanes are the batch that they add up to', async () => {
   // Without dropout and sampling the only difference left is the order of sums.
   const exact: ConfigInput = { model: { dropout: 0 }, loss: { kind: 'full-softmax' }, maxSteps: 6 };
   const together = await trainToy({ config: toyConfig(exact, { batch: { users: 60 } }) });
-  const apart = await trainToy({ config: toyConfig(exact, { batch: { users: 20 }, optimizer: { accumulate: 3 } }) });
+  const apart = await trainToy({ config: toyConfig(exact, { batch: { users: 20, lanes: 3 } }) });
   apart.losses.forEach((loss, i) => expect(loss).toBeCloseTo(together.losses[i]!, 3));
 });
 
 test('lazy Adam under full softmax is dense Adam: every row is touched', async () => {
   const full: ConfigInput = {
     loss: { kind: 'full-softmax' },
-    optimizer: { clip: 1, accumulate: 3 },
-    batch: { tokens: 64 },
+    optimizer: { clip: 1 },
+    batch: { tokens: 64, lanes: 3 },
   };
   const dense = await trainToy({ config: toyConfig(full) });
   const lazy = await trainToy({ config: toyConfig(full, { optimizer: { table: 'lazy-adam' } }) });

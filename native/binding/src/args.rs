@@ -1,26 +1,29 @@
-//! Reads an op's arguments: numbers and tensor handles in the order that the op's decoder asks for them. What is wrong
-//! with a handle, a dtype or a layout is found here, at the enqueue; what is wrong with shapes and data, by the kernel.
+//! Reads an op's arguments: numbers and tensor handles in the order that the op's decoder asks for them. A bad handle,
+//! dtype, layout or alias is found here, at the enqueue; bad shapes and data are found by the kernel.
+//!
+//! Whether an operand is read or written follows from the accessor: `mat`, `slice`, `rows`, `panels`, `ids`, `scalar`
+//! read; their `_mut` forms and `grad` write. See `operands.rs`.
 
 use crate::command::Command;
+use crate::fault::{NativeFault, Outcome, fault};
+use crate::operands::{Input, Named, Operands, Output};
 use crate::queue::Site;
-use crate::refusal::{Outcome, refusal};
-use crate::tensors::{Dtype, Tensors, View};
+use crate::tensors::{Dtype, Tensors};
 use turbogr_kernels::mat::{Grad, Mat, MatMut};
 use turbogr_kernels::rng::{Dropout, Key};
-use turbogr_kernels::{Panels, Rows, RowsMut};
+use turbogr_kernels::{Panels, PanelsMut, Rows, RowsMut};
 
 pub struct Args<'a> {
     pub op: &'static str,
     values: std::slice::Iter<'a, f64>,
     tensors: &'a Tensors,
-    /// Storages that the command will use.
-    touched: &'a mut Vec<u32>,
+    operands: &'a mut Operands,
     command: &'a mut Command,
 }
 
 /// Where decoding leaves its results.
 pub struct Decoded<'a> {
-    pub touched: &'a mut Vec<u32>,
+    pub operands: &'a mut Operands,
     pub command: &'a mut Command,
 }
 
@@ -30,12 +33,12 @@ impl<'a> Args<'a> {
             op,
             values: values.iter(),
             tensors,
-            touched: into.touched,
+            operands: into.operands,
             command: into.command,
         }
     }
 
-    /// What the stream is to run with the arguments. Skipped when the stream has failed before.
+    /// The work that the stream runs with the arguments. Skipped when an operand stems from failed work.
     pub fn work<F: FnOnce(&Site) -> Outcome + Send + 'static>(&mut self, work: F) -> Outcome {
         self.command.work(self.op, work);
         Ok(())
@@ -45,19 +48,19 @@ impl<'a> Args<'a> {
     pub fn finish(self) -> Outcome {
         match self.values.len() {
             0 => Ok(()),
-            left => Err(refusal("op", self.op, "arguments", "fewer", format!("{left} too many"))),
+            left => Err(fault("op", self.op, "arguments", "fewer", format!("{left} too many"))),
         }
     }
 
     fn next(&mut self, input: &str) -> Outcome<f64> {
         let value = self.values.next().copied();
-        value.ok_or_else(|| refusal("op", self.op, input, "an argument", "the end of the arguments"))
+        value.ok_or_else(|| fault("op", self.op, input, "an argument", "the end of the arguments"))
     }
 
     pub fn f64(&mut self, input: &str) -> Outcome<f64> {
         let value = self.next(input)?;
         if value.is_nan() {
-            return Err(refusal("argument", self.op, input, "a number", "NaN"));
+            return Err(fault("argument", self.op, input, "a number", "NaN"));
         }
         Ok(value)
     }
@@ -69,13 +72,7 @@ impl<'a> Args<'a> {
     pub fn whole(&mut self, input: &str) -> Outcome<u64> {
         let value = self.next(input)?;
         if !(value >= 0.0 && value.fract() == 0.0 && value <= 9_007_199_254_740_992.0) {
-            return Err(refusal(
-                "argument",
-                self.op,
-                input,
-                "a whole number",
-                format!("{value}"),
-            ));
+            return Err(fault("argument", self.op, input, "a whole number", format!("{value}")));
         }
         Ok(value as u64)
     }
@@ -93,7 +90,7 @@ impl<'a> Args<'a> {
         let index = self.usize(input)?;
         options.get(index).copied().ok_or_else(|| {
             let expected = format!("an option below {}", options.len());
-            refusal("argument", self.op, input, expected, format!("{index}"))
+            fault("argument", self.op, input, expected, format!("{index}"))
         })
     }
 
@@ -111,7 +108,7 @@ impl<'a> Args<'a> {
         let p = self.f32("dropout")?;
         let key = self.key()?;
         if !(0.0..1.0).contains(&p) {
-            return Err(refusal(
+            return Err(fault(
                 "argument",
                 self.op,
                 "dropout",
@@ -122,86 +119,145 @@ impl<'a> Args<'a> {
         Ok(if p == 0.0 { Dropout::off() } else { Dropout::new(key, p) })
     }
 
-    /// A view in any layout, or none for handle 0.
-    fn any_view_opt(&mut self, input: &str) -> Outcome<Option<View>> {
+    /// A tensor in any layout that the op reads, or none for handle 0.
+    fn read_any(&mut self, input: &'static str) -> Outcome<Option<Input>> {
+        let of = Named { op: self.op, input };
         match self.next(input)? {
             0.0 => Ok(None),
-            handle => {
-                let view = *self.tensors.view(self.op, input, handle)?;
-                self.touched.push(view.storage);
-                Ok(Some(view))
-            }
+            handle => self.operands.read(self.tensors, of, handle).map(Some),
         }
     }
 
-    fn there<T>(&self, input: &str, view: Option<T>) -> Outcome<T> {
-        view.ok_or_else(|| refusal("handle", self.op, input, "a live tensor of this device", "no tensor"))
-    }
-
-    /// A view in rows.
-    pub fn view(&mut self, input: &str) -> Outcome<View> {
-        let view = self.view_opt(input)?;
-        self.there(input, view)
-    }
-
-    /// A view in rows, or none for handle 0.
-    pub fn view_opt(&mut self, input: &str) -> Outcome<Option<View>> {
-        match self.any_view_opt(input)? {
-            Some(View { in_panels: true, .. }) => {
-                Err(refusal("shape", self.op, input, "a tensor in rows", "one in panels"))
-            }
-            view => Ok(view),
+    /// A tensor in any layout that the op writes, or none for handle 0.
+    fn write_any(&mut self, input: &'static str) -> Outcome<Option<Output>> {
+        let of = Named { op: self.op, input };
+        match self.next(input)? {
+            0.0 => Ok(None),
+            handle => self.operands.write(self.tensors, of, handle).map(Some),
         }
     }
 
-    pub fn typed(&self, input: &str, view: View, dtype: Dtype) -> Outcome<View> {
-        if view.dtype == dtype {
-            return Ok(view);
+    /// A tensor in rows that the op reads, or none for handle 0.
+    fn read_opt(&mut self, input: &'static str) -> Outcome<Option<Input>> {
+        match self.read_any(input)? {
+            Some(tensor) if tensor.in_panels() => Err(self.in_panels(input)),
+            tensor => Ok(tensor),
         }
-        Err(refusal("dtype", self.op, input, dtype.name(), view.dtype.name()))
     }
 
-    pub fn mat(&mut self, input: &str) -> Outcome<Mat> {
-        let view = self.view(input)?;
-        Ok(mat(self.typed(input, view, Dtype::F32)?))
+    /// A tensor in rows that the op writes, or none for handle 0.
+    fn write_opt(&mut self, input: &'static str) -> Outcome<Option<Output>> {
+        match self.write_any(input)? {
+            Some(tensor) if tensor.in_panels() => Err(self.in_panels(input)),
+            tensor => Ok(tensor),
+        }
     }
 
-    pub fn mat_opt(&mut self, input: &str) -> Outcome<Option<Mat>> {
-        let view = self.view_opt(input)?;
-        view.map(|view| Ok(mat(self.typed(input, view, Dtype::F32)?)))
-            .transpose()
+    fn read(&mut self, input: &'static str) -> Outcome<Input> {
+        let tensor = self.read_opt(input)?;
+        self.there(input, tensor)
     }
 
-    pub fn panels_opt(&mut self, input: &str) -> Outcome<Option<Panels>> {
-        let view = self.any_view_opt(input)?;
-        view.map(|view| Ok(panels(self.typed(input, view, Dtype::F32)?)))
-            .transpose()
+    fn write(&mut self, input: &'static str) -> Outcome<Output> {
+        let tensor = self.write_opt(input)?;
+        self.there(input, tensor)
+    }
+
+    fn in_panels(&self, input: &str) -> NativeFault {
+        fault("shape", self.op, input, "a tensor in rows", "one in panels")
+    }
+
+    fn there<T>(&self, input: &str, tensor: Option<T>) -> Outcome<T> {
+        tensor.ok_or_else(|| fault("handle", self.op, input, "a live tensor of this device", "no tensor"))
+    }
+
+    fn is<T: TensorElement>(&self, input: &str, dtype: Dtype) -> Outcome {
+        match dtype == T::DTYPE {
+            true => Ok(()),
+            false => Err(fault("dtype", self.op, input, T::DTYPE.name(), dtype.name())),
+        }
+    }
+
+    fn is_whole(&self, input: &str, contiguous: bool) -> Outcome {
+        match contiguous {
+            true => Ok(()),
+            false => Err(fault(
+                "shape",
+                self.op,
+                input,
+                "a whole tensor",
+                "a column range of a wider one",
+            )),
+        }
+    }
+
+    pub fn mat_of_opt<T: TensorElement>(&mut self, input: &'static str) -> Outcome<Option<Mat<T>>> {
+        let Some(tensor) = self.read_opt(input)? else {
+            return Ok(None);
+        };
+        self.is::<T>(input, tensor.dtype())?;
+        Ok(Some(tensor.mat()))
+    }
+
+    pub fn mat_of<T: TensorElement>(&mut self, input: &'static str) -> Outcome<Mat<T>> {
+        let mat = self.mat_of_opt(input)?;
+        self.there(input, mat)
+    }
+
+    pub fn mat_opt(&mut self, input: &'static str) -> Outcome<Option<Mat>> {
+        self.mat_of_opt(input)
+    }
+
+    pub fn mat(&mut self, input: &'static str) -> Outcome<Mat> {
+        self.mat_of(input)
+    }
+
+    pub fn mat_mut_of_opt<T: TensorElement>(&mut self, input: &'static str) -> Outcome<Option<MatMut<T>>> {
+        let Some(tensor) = self.write_opt(input)? else {
+            return Ok(None);
+        };
+        self.is::<T>(input, tensor.dtype())?;
+        Ok(Some(tensor.mat_mut()))
+    }
+
+    pub fn mat_mut_of<T: TensorElement>(&mut self, input: &'static str) -> Outcome<MatMut<T>> {
+        let mat = self.mat_mut_of_opt(input)?;
+        self.there(input, mat)
+    }
+
+    pub fn mat_mut(&mut self, input: &'static str) -> Outcome<MatMut> {
+        self.mat_mut_of(input)
+    }
+
+    pub fn panels_opt(&mut self, input: &'static str) -> Outcome<Option<Panels>> {
+        let Some(tensor) = self.read_any(input)? else {
+            return Ok(None);
+        };
+        self.is::<f32>(input, tensor.dtype())?;
+        Ok(Some(tensor.panels()))
     }
 
     /// Floats in rows or in panels.
-    pub fn panels(&mut self, input: &str) -> Outcome<Panels> {
-        let view = self.panels_opt(input)?;
-        self.there(input, view)
+    pub fn panels(&mut self, input: &'static str) -> Outcome<Panels> {
+        let panels = self.panels_opt(input)?;
+        self.there(input, panels)
     }
 
-    pub fn mat_mut(&mut self, input: &str) -> Outcome<MatMut> {
-        let view = self.view(input)?;
-        Ok(mat_mut(self.typed(input, view, Dtype::F32)?))
+    pub fn panels_mut_opt(&mut self, input: &'static str) -> Outcome<Option<PanelsMut>> {
+        let Some(tensor) = self.write_any(input)? else {
+            return Ok(None);
+        };
+        self.is::<f32>(input, tensor.dtype())?;
+        Ok(Some(tensor.panels_mut()))
     }
 
-    pub fn mat_mut_of_opt<T: Element>(&mut self, input: &str) -> Outcome<Option<MatMut<T>>> {
-        let view = self.view_opt(input)?;
-        view.map(|view| Ok(mat_mut(self.typed(input, view, T::DTYPE)?)))
-            .transpose()
-    }
-
-    pub fn mat_mut_of<T: Element>(&mut self, input: &str) -> Outcome<MatMut<T>> {
-        let view = self.view(input)?;
-        Ok(mat_mut(self.typed(input, view, T::DTYPE)?))
+    pub fn panels_mut(&mut self, input: &'static str) -> Outcome<PanelsMut> {
+        let panels = self.panels_mut_opt(input)?;
+        self.there(input, panels)
     }
 
     /// A gradient's destination and whether to add to it.
-    pub fn grad(&mut self, input: &str) -> Outcome<Grad> {
+    pub fn grad(&mut self, input: &'static str) -> Outcome<Grad> {
         let to = self.mat_mut(input)?;
         Ok(Grad {
             to,
@@ -210,169 +266,154 @@ impl<'a> Args<'a> {
     }
 
     /// The same in rows or in panels.
-    pub fn panels_grad(&mut self, input: &str) -> Outcome<Grad<Panels>> {
-        let to = self.panels(input)?;
+    pub fn panels_grad(&mut self, input: &'static str) -> Outcome<Grad<PanelsMut>> {
+        let to = self.panels_mut(input)?;
         Ok(Grad {
             to,
             accumulate: self.flag(input)?,
         })
     }
 
-    pub fn grad_opt(&mut self, input: &str) -> Outcome<Option<Grad>> {
+    pub fn grad_opt(&mut self, input: &'static str) -> Outcome<Option<Grad>> {
         let to = self.mat_mut_of_opt(input)?;
         let accumulate = self.flag(input)?;
         Ok(to.map(|to| Grad { to, accumulate }))
     }
 
-    fn flat(&self, input: &str, view: View, dtype: Dtype) -> Outcome<View> {
-        let view = self.typed(input, view, dtype)?;
-        if view.is_contiguous() {
-            return Ok(view);
-        }
-        Err(refusal(
-            "shape",
-            self.op,
-            input,
-            "a whole tensor",
-            "a column range of a wider one",
-        ))
+    pub fn slice_opt<T: TensorElement>(&mut self, input: &'static str) -> Outcome<Option<&'static [T]>> {
+        let Some(tensor) = self.read_opt(input)? else {
+            return Ok(None);
+        };
+        self.is::<T>(input, tensor.dtype())?;
+        self.is_whole(input, tensor.is_contiguous())?;
+        Ok(Some(tensor.slice()))
     }
 
-    pub fn slice<T: Element>(&mut self, input: &str) -> Outcome<&'static [T]> {
-        let view = self.view(input)?;
-        Ok(slice(self.flat(input, view, T::DTYPE)?))
+    pub fn slice<T: TensorElement>(&mut self, input: &'static str) -> Outcome<&'static [T]> {
+        let slice = self.slice_opt(input)?;
+        self.there(input, slice)
     }
 
-    pub fn slice_opt<T: Element>(&mut self, input: &str) -> Outcome<Option<&'static [T]>> {
-        let view = self.view_opt(input)?;
-        view.map(|view| Ok(slice(self.flat(input, view, T::DTYPE)?)))
-            .transpose()
+    pub fn slice_mut<T: TensorElement>(&mut self, input: &'static str) -> Outcome<&'static mut [T]> {
+        let tensor = self.write(input)?;
+        self.is::<T>(input, tensor.dtype())?;
+        self.is_whole(input, tensor.is_contiguous())?;
+        Ok(tensor.slice_mut())
     }
 
-    pub fn slice_mut<T: Element>(&mut self, input: &str) -> Outcome<&'static mut [T]> {
-        let view = self.view(input)?;
-        Ok(slice_mut(self.flat(input, view, T::DTYPE)?))
+    /// The bytes of a whole tensor of any type, and that type.
+    pub fn raw(&mut self, input: &'static str) -> Outcome<(&'static [u8], Dtype)> {
+        let tensor = self.read(input)?;
+        self.is_whole(input, tensor.is_contiguous())?;
+        Ok((tensor.raw(), tensor.dtype()))
+    }
+
+    pub fn raw_mut(&mut self, input: &'static str) -> Outcome<(&'static mut [u8], Dtype)> {
+        let tensor = self.write(input)?;
+        self.is_whole(input, tensor.is_contiguous())?;
+        let dtype = tensor.dtype();
+        Ok((tensor.raw_mut(), dtype))
     }
 
     /// Floats, perhaps of a column range, for ops that go row by row.
-    pub fn floats(&mut self, input: &str) -> Outcome<View> {
-        let view = self.view(input)?;
-        self.typed(input, view, Dtype::F32)
+    pub fn floats(&mut self, input: &'static str) -> Outcome<Input> {
+        let tensor = self.read(input)?;
+        self.is::<f32>(input, tensor.dtype())?;
+        Ok(tensor)
+    }
+
+    pub fn floats_mut(&mut self, input: &'static str) -> Outcome<Output> {
+        let tensor = self.write(input)?;
+        self.is::<f32>(input, tensor.dtype())?;
+        Ok(tensor)
     }
 
     /// Floats for an op to which their order means nothing.
-    pub fn unordered_floats(&mut self, input: &str) -> Outcome<View> {
-        let view = self.any_view_opt(input)?;
-        let view = self.there(input, view)?;
-        Ok(self.typed(input, view, Dtype::F32)?.unordered())
+    pub fn unordered_floats_mut(&mut self, input: &'static str) -> Outcome<Output> {
+        let tensor = self.write_any(input)?;
+        let tensor = self.there(input, tensor)?;
+        self.is::<f32>(input, tensor.dtype())?;
+        Ok(tensor.unordered())
     }
 
-    fn one<'s, T>(&self, input: &str, first: Option<&'s T>) -> Outcome<&'s T> {
-        first.ok_or_else(|| refusal("shape", self.op, input, "one element", "none"))
+    fn one<T>(&self, input: &str, first: Option<T>) -> Outcome<T> {
+        first.ok_or_else(|| fault("shape", self.op, input, "one element", "none"))
     }
 
-    pub fn scalar(&mut self, input: &str) -> Outcome<&'static f32> {
+    pub fn scalar(&mut self, input: &'static str) -> Outcome<&'static f32> {
         let slice = self.slice(input)?;
         self.one(input, slice.first())
     }
 
-    pub fn scalar_opt(&mut self, input: &str) -> Outcome<Option<&'static f32>> {
+    pub fn scalar_opt(&mut self, input: &'static str) -> Outcome<Option<&'static f32>> {
         let slice = self.slice_opt(input)?;
         slice.map(|slice| self.one(input, slice.first())).transpose()
     }
 
-    pub fn scalar_mut(&mut self, input: &str) -> Outcome<&'static mut f32> {
-        let first = self.slice_mut(input)?.first_mut();
-        first.ok_or_else(|| refusal("shape", self.op, input, "one element", "none"))
+    pub fn scalar_mut(&mut self, input: &'static str) -> Outcome<&'static mut f32> {
+        let slice = self.slice_mut(input)?;
+        self.one(input, slice.first_mut())
     }
 
     /// An embedding table, f32 or FP16.
-    pub fn rows(&mut self, input: &str) -> Outcome<Rows> {
-        Ok(self.rows_mut(input)?.as_ref())
+    pub fn rows(&mut self, input: &'static str) -> Outcome<Rows> {
+        let rows = self.rows_opt(input)?;
+        self.there(input, rows)
     }
 
-    pub fn rows_mut(&mut self, input: &str) -> Outcome<RowsMut> {
-        let view = self.view(input)?;
-        match view.dtype {
-            Dtype::F32 => Ok(RowsMut::F32(mat_mut(view))),
-            Dtype::F16 => Ok(RowsMut::F16(mat_mut(view))),
-            other => Err(refusal("dtype", self.op, input, "f32 or f16", other.name())),
+    pub fn rows_opt(&mut self, input: &'static str) -> Outcome<Option<Rows>> {
+        let Some(tensor) = self.read_opt(input)? else {
+            return Ok(None);
+        };
+        match tensor.dtype() {
+            Dtype::F32 => Ok(Some(Rows::F32(tensor.mat()))),
+            Dtype::F16 => Ok(Some(Rows::F16(tensor.mat()))),
+            other => Err(self.not_rows(input, other)),
         }
+    }
+
+    pub fn rows_mut(&mut self, input: &'static str) -> Outcome<RowsMut> {
+        let tensor = self.write(input)?;
+        match tensor.dtype() {
+            Dtype::F32 => Ok(RowsMut::F32(tensor.mat_mut())),
+            Dtype::F16 => Ok(RowsMut::F16(tensor.mat_mut())),
+            other => Err(self.not_rows(input, other)),
+        }
+    }
+
+    fn not_rows(&self, input: &str, got: Dtype) -> NativeFault {
+        fault("dtype", self.op, input, "f32 or f16", got.name())
     }
 
     /// A matrix of ids with this many rows, whatever rows a contiguous tensor has itself.
-    pub fn ids(&mut self, input: &str, rows: usize) -> Outcome<Mat<i32>> {
-        let view = self.view(input)?;
-        let view = self.typed(input, view, Dtype::I32)?;
-        if view.rows == rows || !view.is_contiguous() {
-            return Ok(mat(view));
+    pub fn ids(&mut self, input: &'static str, rows: usize) -> Outcome<Mat<i32>> {
+        let tensor = self.read(input)?;
+        self.is::<i32>(input, tensor.dtype())?;
+        let [own_rows, cols] = tensor.shape();
+        if own_rows == rows || !tensor.is_contiguous() {
+            return Ok(tensor.mat());
         }
-        let count = view.rows * view.cols;
-        if rows == 0 || count % rows != 0 {
-            let got = format!("{} x {}", view.rows, view.cols);
-            return Err(refusal("shape", self.op, input, format!("ids for {rows} rows"), got));
+        if rows == 0 || own_rows * cols % rows != 0 {
+            let got = format!("{own_rows} x {cols}");
+            return Err(fault("shape", self.op, input, format!("ids for {rows} rows"), got));
         }
-        let cols = count / rows;
-        Ok(mat(View {
-            rows,
-            cols,
-            stride: cols,
-            ..view
-        }))
+        Ok(tensor.reshape(rows).mat())
     }
 }
 
 /// A Rust type that tensors hold.
-pub trait Element: 'static {
+pub trait TensorElement: 'static {
     const DTYPE: Dtype;
 }
-impl Element for f32 {
+impl TensorElement for f32 {
     const DTYPE: Dtype = Dtype::F32;
 }
-impl Element for u16 {
+impl TensorElement for u16 {
     const DTYPE: Dtype = Dtype::F16;
 }
-impl Element for i32 {
+impl TensorElement for i32 {
     const DTYPE: Dtype = Dtype::I32;
 }
-impl Element for i64 {
+impl TensorElement for i64 {
     const DTYPE: Dtype = Dtype::I64;
-}
-
-pub fn mat<T>(view: View) -> Mat<T> {
-    Mat {
-        ptr: view.ptr.cast(),
-        rows: view.rows,
-        cols: view.cols,
-        stride: view.stride,
-    }
-}
-
-fn panels(view: View) -> Panels {
-    match view.in_panels {
-        true => Panels::new(view.ptr.cast(), view.rows, view.cols),
-        false => mat::<f32>(view).into(),
-    }
-}
-
-pub fn mat_mut<T>(view: View) -> MatMut<T> {
-    MatMut {
-        ptr: view.ptr.cast(),
-        rows: view.rows,
-        cols: view.cols,
-        stride: view.stride,
-    }
-}
-
-/// The elements of a contiguous view. `'static` stands for "until the command has run": memory goes back to the system
-/// only when the runtime closes, after its streams have drained, and reuse follows stream order.
-pub fn slice<T>(view: View) -> &'static [T] {
-    // SAFETY: `view` is contiguous and its block holds rows x cols elements, aligned to 64 bytes.
-    unsafe { std::slice::from_raw_parts(view.ptr.cast(), view.rows * view.cols) }
-}
-
-/// As [`slice`], for an output: the stream runs one command at a time and a kernel takes each output once.
-pub fn slice_mut<T>(view: View) -> &'static mut [T] {
-    // SAFETY: as in `slice`.
-    unsafe { std::slice::from_raw_parts_mut(view.ptr.cast(), view.rows * view.cols) }
 }

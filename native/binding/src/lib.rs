@@ -1,27 +1,34 @@
 //! The addon's surface: about ten verbs over integer handles, devices included (plain functions: a class instance would
 //! cost more per call than everything else). No arithmetic, no policy.
 //!
-//! Errors cross as data: a verb returns its result or a [`Refusal`]; a promise resolves to one. Nothing throws, and a
+//! Errors cross as data: a verb returns its result or a [`NativeFault`]; a promise resolves to one. Nothing throws, and a
 //! panic is caught and becomes a refusal of kind `panic`.
 
 mod allocations;
 mod args;
 mod command;
+mod failures;
+mod fault;
 mod map_file;
+mod operands;
 mod ops;
+#[cfg(feature = "probes")]
+mod probes;
 mod queue;
-mod refusal;
+mod ranks;
 mod runtime;
+mod spans;
 mod tensors;
 mod transfer;
 
+use fault::{NativeFault, Outcome, fault, panicked};
 use napi::Env;
-use napi::bindgen_prelude::{ArrayBuffer, Either, Float64Array, Object, TypedArray};
+use napi::bindgen_prelude::{ArrayBuffer, Either, Float64Array, Object, TypedArray, Uint8Array};
 use napi_derive::napi;
-use refusal::{Outcome, Refusal, panicked, refusal};
 use runtime::Runtime;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 use transfer::{Answer, Reply};
 
 #[global_allocator]
@@ -48,25 +55,122 @@ pub struct Stats {
     pub commands: Vec<f64>,
 }
 
+/// Spans as columns; times in nanoseconds.
+#[napi(object)]
+#[derive(Default)]
+pub struct SpanTable {
+    pub names: Vec<String>,
+    pub stream: Vec<u32>,
+    /// Index into `names`.
+    pub name: Vec<u32>,
+    pub lane: Vec<i32>,
+    pub stage: Vec<i32>,
+    pub start: Vec<f64>,
+    pub end: Vec<f64>,
+    /// Spans that were overwritten before anybody looked.
+    pub lost: u32,
+}
+
 /// Names of the ops, in the order of their numbers.
 #[napi]
 pub fn op_names() -> Vec<&'static str> {
     ops::OPS.iter().map(|op| op.name).collect()
 }
 
+/// Where a process stands among the ranks.
+#[napi(object)]
+pub struct RankWorld {
+    pub rank: u32,
+    pub size: u32,
+    /// Of MPI's thread levels, 0 to 3.
+    pub thread_level: i32,
+    pub library: String,
+    /// Host name of each rank.
+    pub hosts: Vec<String>,
+}
+
+/// A communicator as its member sees it; -1 for a rank that joined none.
+#[napi(object)]
+pub struct RankGroup {
+    pub comm: i32,
+    pub rank: i32,
+    pub size: i32,
+}
+
+/// Joins the world of ranks through the shim at `path`; returns when every rank has. Once per process.
+#[napi]
+pub fn rank_open(path: String) -> Either<RankWorld, NativeFault> {
+    either(guard("rank_open", || ranks::open(&path)).map(|world| RankWorld {
+        rank: world.rank as u32,
+        size: world.size as u32,
+        thread_level: world.provided,
+        library: world.library,
+        hosts: world.hosts,
+    }))
+}
+
+/// Ranks of `comm` with the same colour; no colour splits by node. Every rank of `comm` calls it.
+#[napi]
+pub fn rank_split(comm: i32, colour: Option<i32>, key: i32) -> Either<RankGroup, NativeFault> {
+    either(
+        guard("rank_split", || ranks::split(comm, colour, key)).map(|group| RankGroup {
+            comm: group.comm,
+            rank: group.rank,
+            size: group.size,
+        }),
+    )
+}
+
+/// Promise of the bytes of all `size` ranks of `comm`, behind their lengths (i64).
+#[napi(ts_return_type = "Promise<ArrayBuffer | NativeFault>")]
+pub fn rank_gather<'env>(env: &'env Env, comm: i32, size: u32, data: Uint8Array) -> napi::Result<Object<'env>> {
+    let data = data.to_vec();
+    promise(env, |answer| {
+        guard("rank_gather", || ranks::gather(comm, size as usize, data, answer))
+    })
+}
+
+/// Watches over this rank and its neighbour: `patience` seconds without `rank_pulse`, or a silent neighbour, end the job
+/// with `code` and one line on stderr (JSON for a launcher).
+#[napi]
+pub fn rank_watch(patience: f64, json: bool, code: i32) -> Option<NativeFault> {
+    guard("rank_watch", || {
+        ranks::watch(Duration::from_secs_f64(patience), json, code)
+    })
+    .err()
+}
+
+/// JavaScript runs.
+#[napi]
+pub fn rank_pulse() {
+    ranks::pulse();
+}
+
+/// Ends the job of all ranks at once. Does not return.
+#[napi]
+pub fn rank_abort(code: i32) {
+    ranks::abort(code);
+}
+
+/// Leaves the world together with all other ranks.
+#[napi]
+pub fn rank_close() -> Option<NativeFault> {
+    guard("rank_close", ranks::close).err()
+}
+
 /// A file's bytes, mapped.
 #[napi]
-pub fn map_file<'env>(env: &'env Env, path: String) -> Either<ArrayBuffer<'env>, Refusal> {
+pub fn map_file<'env>(env: &'env Env, path: String) -> Either<ArrayBuffer<'env>, NativeFault> {
     either(guard("map_file", || map_file::map_file(env, &path)))
 }
 
-/// Number of a new device with `threads` threads in all, the compute stream's own included. `portable` leaves the CPU's
-/// vector instructions unused. `values` is where `submit` will find its arguments.
+/// Number of a new device with `threads` compute threads and `sparse_threads` for the sparse stream, each stream's own
+/// included. `portable` leaves the CPU's vector instructions unused. `values` is where `submit` will find its arguments.
 #[napi]
-pub fn open(threads: u32, portable: bool, values: Float64Array) -> Either<u32, Refusal> {
+pub fn open(threads: u32, sparse_threads: u32, portable: bool, values: Float64Array) -> Either<u32, NativeFault> {
     allocations::exempt_this_thread();
     either(guard("open", || {
-        let runtime = Runtime::open(threads as usize, portable, values);
+        let runtime = Runtime::open([threads as usize, sparse_threads as usize], portable, values);
         Ok(DEVICES.with_borrow_mut(|devices| {
             devices.push(Some(runtime));
             devices.len() as u32 - 1
@@ -83,7 +187,7 @@ pub fn close(device: u32) {
 
 /// Handle of a new `rows` x `cols` tensor, in rows or in panels. Contents are unspecified.
 #[napi]
-pub fn alloc(device: u32, dtype: u32, rows: f64, cols: f64, panels: bool) -> Either<f64, Refusal> {
+pub fn alloc(device: u32, dtype: u32, rows: f64, cols: f64, panels: bool) -> Either<f64, NativeFault> {
     either(with(device, "alloc", |runtime| {
         runtime.alloc(dtype, rows, cols, panels)
     }))
@@ -91,19 +195,19 @@ pub fn alloc(device: u32, dtype: u32, rows: f64, cols: f64, panels: bool) -> Eit
 
 /// Handle of columns `[from, from + cols)` of a tensor.
 #[napi]
-pub fn view(device: u32, handle: f64, from: u32, cols: u32) -> Either<f64, Refusal> {
+pub fn view(device: u32, handle: f64, from: u32, cols: u32) -> Either<f64, NativeFault> {
     either(with(device, "view", |runtime| runtime.view(handle, from, cols)))
 }
 
 /// Forgets a handle.
 #[napi]
-pub fn free(device: u32, handle: f64) -> Option<Refusal> {
+pub fn free(device: u32, handle: f64) -> Option<NativeFault> {
     with(device, "free", |runtime| runtime.free(handle)).err()
 }
 
 /// Copies `data` now; the tensor has it when the stream gets there. `finite` refuses NaN and infinity.
 #[napi]
-pub fn upload(device: u32, stream: u32, handle: f64, data: TypedArray, finite: bool) -> Option<Refusal> {
+pub fn upload(device: u32, stream: u32, handle: f64, data: TypedArray, finite: bool) -> Option<NativeFault> {
     with(device, "upload", |runtime| {
         runtime.upload(stream, handle, &data, finite)
     })
@@ -111,7 +215,7 @@ pub fn upload(device: u32, stream: u32, handle: f64, data: TypedArray, finite: b
 }
 
 /// Promise of the tensor's bytes as they are when the stream gets there.
-#[napi(ts_return_type = "Promise<ArrayBuffer | Refusal>")]
+#[napi(ts_return_type = "Promise<ArrayBuffer | NativeFault>")]
 pub fn read<'env>(env: &'env Env, device: u32, stream: u32, handle: f64) -> napi::Result<Object<'env>> {
     promise(env, |answer| {
         with(device, "read", |runtime| runtime.read(stream, handle, answer))
@@ -120,45 +224,51 @@ pub fn read<'env>(env: &'env Env, device: u32, stream: u32, handle: f64) -> napi
 
 /// Enqueues op number `op` with the first `count` of the device's values.
 #[napi]
-pub fn submit(device: u32, stream: u32, op: u32, count: u32) -> Option<Refusal> {
+pub fn submit(device: u32, stream: u32, op: u32, count: u32) -> Option<NativeFault> {
     with(device, "submit", |runtime| runtime.submit(stream, op, count)).err()
 }
 
-/// An event: the point that `stream`'s enqueued commands have reached.
-#[napi]
-pub fn record(device: u32, stream: u32) -> Either<f64, Refusal> {
-    either(with(device, "record", |runtime| runtime.record(stream)))
-}
-
-/// Makes `stream` wait until `event` has been reached.
-#[napi]
-pub fn wait(device: u32, stream: u32, event: f64) -> Option<Refusal> {
-    with(device, "wait", |runtime| runtime.wait(stream, event)).err()
-}
-
-/// Promise that settles when all that `stream` was given is done: to nothing, or to what failed.
-#[napi(ts_return_type = "Promise<void | Refusal>")]
-pub fn sync<'env>(env: &'env Env, device: u32, stream: u32) -> napi::Result<Object<'env>> {
-    promise(env, |answer| {
-        with(device, "sync", |runtime| runtime.sync(stream, answer))
-    })
+/// Promise that settles when all that was enqueued is done: to nothing, or to a failure that no read has reported.
+#[napi(ts_return_type = "Promise<void | NativeFault>")]
+pub fn sync<'env>(env: &'env Env, device: u32) -> napi::Result<Object<'env>> {
+    promise(env, |answer| with(device, "sync", |runtime| runtime.sync(answer)))
 }
 
 #[napi]
-pub fn stats(device: u32) -> Either<Stats, Refusal> {
+pub fn stats(device: u32) -> Either<Stats, NativeFault> {
     either(with(device, "stats", |runtime| Ok(runtime.stats())))
+}
+
+/// What the commands enqueued from now on belong to, in the spans; -1 for nothing.
+#[napi]
+pub fn tag(device: u32, lane: i32, stage: i32) -> Option<NativeFault> {
+    with(device, "tag", |runtime| {
+        runtime.tag(lane, stage);
+        Ok(())
+    })
+    .err()
+}
+
+/// Starts recording spans, or stops it and forgets them.
+#[napi]
+pub fn record_spans(device: u32, on: bool) -> Option<NativeFault> {
+    with(device, "record_spans", |runtime| {
+        runtime.record_spans(on);
+        Ok(())
+    })
+    .err()
+}
+
+/// The spans since the last call.
+#[napi]
+pub fn spans(device: u32) -> Either<SpanTable, NativeFault> {
+    either(with(device, "spans", |runtime| Ok(runtime.spans())))
 }
 
 fn with<T>(device: u32, verb: &'static str, work: impl FnOnce(&mut Runtime) -> Outcome<T>) -> Outcome<T> {
     DEVICES.with_borrow_mut(|devices| match devices.get_mut(device as usize) {
         Some(Some(runtime)) => guard(verb, || work(runtime)),
-        _ => Err(refusal(
-            "closed",
-            verb,
-            "device",
-            "an open device",
-            "one that was closed",
-        )),
+        _ => Err(fault("closed", verb, "device", "an open device", "one that was closed")),
     })
 }
 
@@ -175,7 +285,7 @@ fn guard<T>(verb: &'static str, work: impl FnOnce() -> Outcome<T>) -> Outcome<T>
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(panicked(verb, payload.as_ref())))
 }
 
-fn either<T>(outcome: Outcome<T>) -> Either<T, Refusal> {
+fn either<T>(outcome: Outcome<T>) -> Either<T, NativeFault> {
     match outcome {
         Ok(value) => Either::A(value),
         Err(refused) => Either::B(refused),

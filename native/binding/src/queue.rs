@@ -1,12 +1,14 @@
 //! An ordered stream: a preallocated ring of commands, filled by the JavaScript thread and emptied by the stream's own.
 //!
 //! Command number `k` (from 1) is done when `done >= k`. That one counter is the ring's read position, the clock that
-//! events wait for, and what tells the memory cache that a block is no longer in use.
-//!
-//! A failure sticks: later commands are skipped until a sync has reported it. A wait for a failed stream fails too.
+//! other streams wait for, and what tells the memory cache that a block is no longer in use. A command names what it
+//! waits for on other streams (`Command::after`): always commands enqueued before it, so waits cannot form a cycle.
 
+use crate::allocations::exempt;
 use crate::command::Command;
-use crate::refusal::{Outcome, Refusal, panicked, refusal};
+use crate::failures::{Failure, Failures};
+use crate::fault::{NativeFault, fault, panicked};
+use crate::spans::Spans;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +19,7 @@ use turbogr_kernels::Ctx;
 
 /// `compute`, `sparse`, `comm`.
 pub const STREAMS: usize = 3;
+pub const COMPUTE: usize = 0;
 pub const STREAM_NAMES: [&str; STREAMS] = ["compute", "sparse", "comm"];
 
 /// Commands that may wait; a full ring makes the enqueuer wait.
@@ -27,33 +30,27 @@ const SPINS: u32 = 4000;
 /// Where a command runs.
 pub struct Site<'a> {
     pub cx: &'a Ctx,
-    queues: &'a [Arc<Queue>; STREAMS],
-    stream: usize,
+    pub failures: &'a Failures,
+    /// Why this command's operands cannot be used. Only commands that always run get to see it.
+    unusable: Option<Unusable>,
+}
+
+enum Unusable {
+    Spoiled(Arc<Failure>),
+    Closed,
 }
 
 impl Site<'_> {
-    /// Ends this stream's failed state and returns what had failed. A stream that was closed stays so.
-    pub fn take_fault(&self) -> Option<Refusal> {
-        let queue = &self.queues[self.stream];
-        if queue.stop.load(Ordering::SeqCst) {
-            return self.failed();
-        }
-        queue.fault().take()
+    /// What to answer instead of a result: the failure that the operands stem from, or that the device was closed.
+    pub fn refusal(&self) -> Option<NativeFault> {
+        self.unusable.as_ref().map(|unusable| match unusable {
+            Unusable::Spoiled(failure) => failure.report(),
+            Unusable::Closed => fault("closed", "close", "device", "an open device", "one that was closed"),
+        })
     }
 
-    pub fn failed(&self) -> Option<Refusal> {
-        self.queues[self.stream].fault().clone()
-    }
-
-    /// Waits until `stream` has done command `number`.
-    pub fn wait(&self, stream: usize, number: u64) {
-        self.queues[stream].wait(number);
-    }
-
-    /// Waits for an event, and fails if its stream has failed: what comes next builds on that stream's results.
-    pub fn wait_for_results(&self, stream: usize, number: u64) -> Outcome {
-        self.wait(stream, number);
-        self.queues[stream].fault().clone().map_or(Ok(()), Err)
+    pub fn usable(&self) -> bool {
+        self.unusable.is_none()
     }
 }
 
@@ -64,10 +61,10 @@ pub struct Queue {
     stop: AtomicBool,
     asleep: AtomicBool,
     waiters: AtomicUsize,
-    lock: Mutex<()>,
+    mutex: Mutex<()>,
     work: Condvar,
     progress: Condvar,
-    fault: Mutex<Option<Refusal>>,
+    pub spans: Spans,
 }
 
 // SAFETY: a slot is written by the one pusher while `pushed - done < CAPACITY` leaves it free, and read by the stream's
@@ -84,10 +81,10 @@ impl Queue {
             stop: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             waiters: AtomicUsize::new(0),
-            lock: Mutex::new(()),
+            mutex: Mutex::new(()),
             work: Condvar::new(),
             progress: Condvar::new(),
-            fault: Mutex::new(None),
+            spans: Spans::default(),
         }
     }
 
@@ -110,7 +107,7 @@ impl Queue {
         unsafe { command.move_to(slot.get().cast()) };
         self.pushed.store(number, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) {
-            let _held = self.held();
+            let _lock = self.lock();
             self.work.notify_one();
         }
         number
@@ -125,23 +122,19 @@ impl Queue {
             std::hint::spin_loop();
         }
         self.waiters.fetch_add(1, Ordering::SeqCst);
-        let mut held = self.held();
+        let mut lock = self.lock();
         while self.done.load(Ordering::SeqCst) < number {
-            held = self
+            lock = self
                 .progress
-                .wait(held)
+                .wait(lock)
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
         }
-        drop(held);
+        drop(lock);
         self.waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
-    fn held(&self) -> MutexGuard<'_, ()> {
-        self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn fault(&self) -> MutexGuard<'_, Option<Refusal>> {
-        self.fault.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Waits for command `number`; false when the stream is closed and drained.
@@ -152,34 +145,51 @@ impl Queue {
             }
             std::hint::spin_loop();
         }
-        let mut held = self.held();
+        let mut lock = self.lock();
         self.asleep.store(true, Ordering::SeqCst);
         while self.pushed.load(Ordering::SeqCst) < number && !self.stop.load(Ordering::SeqCst) {
-            held = self.work.wait(held).unwrap_or_else(|poisoned| poisoned.into_inner());
+            lock = self.work.wait(lock).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
         self.asleep.store(false, Ordering::SeqCst);
         self.pushed.load(Ordering::Acquire) >= number
     }
 
-    fn serve(&self, site: &Site) {
+    fn serve(&self, home: &Home) {
         for number in 1.. {
             if !self.await_work(number) {
                 return;
             }
             // SAFETY: published by `push` and not yet done, so the slot holds this command and is ours alone.
-            let command: *const Command = self.ring[(number % CAPACITY) as usize].get().cast();
-            let (name, always) = unsafe { ((*command).name, (*command).always) };
-            if always || self.fault().is_none() {
+            let command: &Command = unsafe { &*self.ring[(number % CAPACITY) as usize].get().cast() };
+            for (queue, number) in home.queues.iter().zip(command.after) {
+                if number > 0 {
+                    queue.wait(number);
+                }
+            }
+            let unusable = match self.stop.load(Ordering::SeqCst) {
+                true => Some(Unusable::Closed),
+                false => home.failures.spoiling(command.uses()).map(Unusable::Spoiled),
+            };
+            if command.always || unusable.is_none() {
+                let site = Site {
+                    cx: &home.cx,
+                    failures: &home.failures,
+                    unusable,
+                };
+                let start = self.spans.start();
                 // SAFETY: each number is run once.
-                let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { Command::run(command, site) }))
-                    .unwrap_or_else(|payload| Err(panicked(name, payload.as_ref())));
-                if let Err(refusal) = outcome {
-                    self.fault().get_or_insert(refusal);
+                let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { command.run(&site) }))
+                    .unwrap_or_else(|payload| Err(panicked(command.name, payload.as_ref())));
+                if let Some(start) = start {
+                    self.spans.end(command.name, command.tag, start);
+                }
+                if let Err(fault) = outcome {
+                    exempt(|| home.failures.add(fault, command.uses()));
                 }
             }
             self.done.store(number, Ordering::SeqCst);
             if self.waiters.load(Ordering::SeqCst) > 0 {
-                let _held = self.held();
+                let _lock = self.lock();
                 self.progress.notify_all();
             }
         }
@@ -187,46 +197,57 @@ impl Queue {
 
     /// Closes the stream: the command at hand is finished, later work is skipped, questions are answered by a refusal.
     fn stop(&self) {
-        let closed = refusal("closed", "close", "device", "an open device", "one that was closed");
-        self.fault().get_or_insert(closed);
-        let _held = self.held();
+        let _lock = self.lock();
         self.stop.store(true, Ordering::SeqCst);
         self.work.notify_one();
     }
 }
 
+/// What a stream's thread works with.
+struct Home {
+    cx: Ctx,
+    queues: Arc<[Queue; STREAMS]>,
+    failures: Arc<Failures>,
+}
+
 /// The three streams and their threads. Dropping it closes them, see [`Queue::stop`].
 pub struct Streams {
-    pub queues: Arc<[Arc<Queue>; STREAMS]>,
+    pub queues: Arc<[Queue; STREAMS]>,
+    pub failures: Arc<Failures>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Streams {
-    pub fn start(cx: &Arc<Ctx>) -> Streams {
-        let queues: Arc<[Arc<Queue>; STREAMS]> = Arc::new(std::array::from_fn(|_| Arc::new(Queue::new())));
-        let threads = (0..STREAMS)
-            .map(|stream| {
-                let (cx, queues) = (cx.clone(), queues.clone());
+    /// One stream for each context: its threads, the stream's own included, and the memory that all share.
+    pub fn start(contexts: [Ctx; STREAMS]) -> Streams {
+        let queues: Arc<[Queue; STREAMS]> = Arc::new(std::array::from_fn(|_| Queue::new()));
+        let failures = Arc::new(Failures::default());
+        let threads = contexts
+            .into_iter()
+            .enumerate()
+            .map(|(stream, cx)| {
+                let home = Home {
+                    cx,
+                    queues: queues.clone(),
+                    failures: failures.clone(),
+                };
                 std::thread::Builder::new()
                     .name(format!("turbogr-{}", STREAM_NAMES[stream]))
-                    .spawn(move || {
-                        let site = Site {
-                            cx: &cx,
-                            queues: &queues,
-                            stream,
-                        };
-                        queues[stream].serve(&site);
-                    })
+                    .spawn(move || home.queues[stream].serve(&home))
                     .expect("a stream thread")
             })
             .collect();
-        Streams { queues, threads }
+        Streams {
+            queues,
+            failures,
+            threads,
+        }
     }
 }
 
 impl Drop for Streams {
     fn drop(&mut self) {
-        self.queues.iter().for_each(|queue| queue.stop());
+        self.queues.iter().for_each(Queue::stop);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

@@ -1,14 +1,17 @@
 //! Threads, streams and tensors of one rank: what the verbs do. Lives on the JavaScript thread that opened it.
 
-use crate::Stats;
 use crate::allocations;
 use crate::args::{Args, Decoded};
 use crate::command::Command;
+use crate::fault::{Outcome, fault};
+use crate::map_file::check_maps;
+use crate::operands::{Named, Operands};
 use crate::ops::OPS;
-use crate::queue::{STREAM_NAMES, STREAMS, Streams};
-use crate::refusal::{Outcome, refusal};
-use crate::tensors::{Dtype, Marks, Tensors, View};
+use crate::queue::{COMPUTE, STREAM_NAMES, STREAMS, Streams};
+use crate::spans::Tag;
+use crate::tensors::{Dtype, Marks, Tensors};
 use crate::transfer::{self, Answer};
+use crate::{SpanTable, Stats};
 use napi::bindgen_prelude::{Float64Array, TypedArray};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,38 +25,52 @@ pub struct Runtime {
     /// Dropped first: no command runs any more when the memory goes.
     streams: Streams,
     tensors: Tensors,
-    cx: Arc<Ctx>,
+    arena: Arc<Arena>,
+    threads: usize,
+    isa: Isa,
+    /// What the next commands belong to.
+    tag: Tag,
     /// JavaScript's argument buffer, held by reference: written there, read here, both on one thread.
     values: Float64Array,
-    /// The call at hand: its command, and the memory it uses.
+    /// The call at hand.
     command: Box<Command>,
-    touched: Vec<u32>,
+    operands: Operands,
 }
 
 impl Runtime {
-    pub fn open(threads: usize, portable: bool, values: Float64Array) -> Runtime {
+    /// Streams run side by side, each with its own threads: `compute` with `threads`, `sparse` with `sparse_threads`, and
+    /// `comm`, which waits more than it computes, with one.
+    pub fn open(threads: [usize; 2], portable: bool, values: Float64Array) -> Runtime {
         let isa = if portable { Isa::Portable } else { Isa::detect() };
         let arena = Arc::new(Arena::new());
-        let cx = Arc::new(Ctx::with(threads, isa, arena.clone()));
+        let [threads, sparse_threads] = threads;
+        let contexts = [threads, sparse_threads, 1].map(|threads| Ctx::with(threads, isa, arena.clone()));
         Runtime {
-            streams: Streams::start(&cx),
-            tensors: Tensors::new(arena, OPENED.fetch_add(1, Ordering::Relaxed)),
-            cx,
+            streams: Streams::start(contexts),
+            tensors: Tensors::new(arena.clone(), OPENED.fetch_add(1, Ordering::Relaxed)),
+            arena,
+            threads,
+            isa,
+            tag: Tag::NONE,
             values,
             command: Box::new(Command::idle()),
-            touched: Vec::with_capacity(64),
+            operands: Operands::default(),
         }
     }
 
     pub fn alloc(&mut self, dtype: u32, rows: f64, cols: f64, panels: bool) -> Outcome<f64> {
         let dtype = Dtype::ALL.get(dtype as usize).copied();
-        let dtype = dtype.ok_or_else(|| refusal("dtype", "alloc", "dtype", "a dtype's number", "another number"))?;
+        let dtype = dtype.ok_or_else(|| fault("dtype", "alloc", "dtype", "a dtype's number", "another number"))?;
         let size = |input, value: f64| match value >= 0.0 && value.fract() == 0.0 && value < (1u64 << 40) as f64 {
             true => Ok(value as usize),
-            false => Err(refusal("shape", "alloc", input, "a whole number", format!("{value}"))),
+            false => Err(fault("shape", "alloc", input, "a whole number", format!("{value}"))),
         };
         let (rows, cols) = (size("rows", rows)?, size("cols", cols)?);
         let done = self.done();
+        let tensors = &self.tensors;
+        self.streams
+            .failures
+            .keep(|life, storage| tensors.in_use(life, storage, done));
         self.tensors.alloc(dtype, [rows, cols], panels, done)
     }
 
@@ -68,17 +85,20 @@ impl Runtime {
 
     pub fn upload(&mut self, stream: u32, handle: f64, data: &TypedArray, finite: bool) -> Outcome {
         let stream = stream_index("upload", stream)?;
-        let view = self.touch_only("upload", handle)?;
-        let staged = transfer::stage(&self.cx.arena, &view, data, finite)?;
-        transfer::unload(&mut self.command, view, staged);
+        check_maps("upload")?;
+        self.operands.clear();
+        let tensor = self.operands.write(&self.tensors, UPLOADED, handle)?;
+        let staged = transfer::stage(&self.arena, &tensor, data, finite)?;
+        transfer::unload(&mut self.command, tensor, staged);
         self.enqueue(stream);
         Ok(())
     }
 
     pub fn read(&mut self, stream: u32, handle: f64, answer: Answer) -> Outcome {
         let stream = stream_index("read", stream)?;
-        let view = self.touch_only("read", handle)?;
-        transfer::read(&mut self.command, view, answer);
+        self.operands.clear();
+        let tensor = self.operands.read(&self.tensors, READ, handle)?;
+        transfer::read(&mut self.command, tensor, answer);
         self.enqueue(stream);
         Ok(())
     }
@@ -87,13 +107,13 @@ impl Runtime {
         let stream = stream_index("submit", stream)?;
         let Some(op) = OPS.get(op as usize) else {
             let expected = format!("a number below {}", OPS.len());
-            return Err(refusal("op", "submit", "op", expected, format!("{op}")));
+            return Err(fault("op", "submit", "op", expected, format!("{op}")));
         };
         let values: &[f64] = &self.values;
         let values = &values[..values.len().min(count as usize)];
-        self.touched.clear();
+        self.operands.clear();
         let decoded = Decoded {
-            touched: &mut self.touched,
+            operands: &mut self.operands,
             command: &mut self.command,
         };
         let mut args = Args::new(op.name, values, &self.tensors, decoded);
@@ -103,34 +123,50 @@ impl Runtime {
         Ok(())
     }
 
-    pub fn record(&mut self, stream: u32) -> Outcome<f64> {
-        let stream = stream_index("record", stream)?;
-        let number = self.streams.queues[stream].pushed();
-        Ok((number * STREAMS as u64 + stream as u64) as f64)
-    }
-
-    pub fn wait(&mut self, stream: u32, event: f64) -> Outcome {
-        let stream = stream_index("wait", stream)?;
-        let (on, number) = ((event as u64 % STREAMS as u64) as usize, event as u64 / STREAMS as u64);
-        if on != stream {
-            self.command.work("wait", move |site| site.wait_for_results(on, number));
-            self.streams.queues[stream].push(&mut self.command);
-        }
-        Ok(())
-    }
-
-    pub fn sync(&mut self, stream: u32, answer: Answer) -> Outcome {
-        let stream = stream_index("sync", stream)?;
+    /// Answers when everything enqueued so far is done, on all streams.
+    pub fn sync(&mut self, answer: Answer) -> Outcome {
+        self.operands.clear();
         transfer::sync(&mut self.command, answer);
-        self.streams.queues[stream].push(&mut self.command);
+        let all = std::array::from_fn(|stream| self.streams.queues[stream].pushed());
+        self.push(COMPUTE, all);
         Ok(())
+    }
+
+    pub fn tag(&mut self, lane: i32, stage: i32) {
+        self.tag = Tag { lane, stage };
+    }
+
+    pub fn record_spans(&self, on: bool) {
+        self.streams.queues.iter().for_each(|queue| queue.spans.switch(on));
+    }
+
+    pub fn spans(&self) -> SpanTable {
+        let mut table = SpanTable::default();
+        let mut names: Vec<&'static str> = Vec::new();
+        for (stream, queue) in self.streams.queues.iter().enumerate() {
+            table.lost += queue.spans.drain(|span| {
+                let known = names.iter().position(|name| *name == span.name);
+                let name = known.unwrap_or_else(|| {
+                    names.push(span.name);
+                    names.len() - 1
+                });
+                table.stream.push(stream as u32);
+                table.name.push(name as u32);
+                table.lane.push(span.tag.lane);
+                table.stage.push(span.tag.stage);
+                table.start.push(span.start as f64);
+                table.end.push(span.end as f64);
+            }) as u32;
+        }
+        table.names = names.into_iter().map(String::from).collect();
+        table
     }
 
     pub fn stats(&self) -> Stats {
-        let arena = &self.cx.arena;
+        let arena = &self.arena;
         Stats {
-            threads: self.cx.pool.threads() as u32,
-            isa: self.cx.isa.name().into(),
+            threads: self.threads as u32,
+            isa: self.isa.name().into(),
             tensors: self.tensors.live() as u32,
             reserved_bytes: arena.reserved_bytes() as f64,
             system_allocations: arena.system_allocations() as f64,
@@ -143,43 +179,42 @@ impl Runtime {
         std::array::from_fn(|stream| self.streams.queues[stream].done())
     }
 
-    /// The one tensor that a transfer uses.
-    fn touch_only(&mut self, verb: &'static str, handle: f64) -> Outcome<View> {
-        let view = *self.tensors.view(verb, "tensor", handle)?;
-        self.touched.clear();
-        self.touched.push(view.storage);
-        Ok(view)
+    /// Enqueues the command at hand behind what its operands have to wait for.
+    fn enqueue(&mut self, stream: usize) {
+        let before = self.tensors.before(&self.operands);
+        self.command.use_operands(&self.operands);
+        let number = self.push(stream, before);
+        self.tensors.note(&self.operands, stream, number);
     }
 
-    /// Enqueues the command at hand, behind what earlier lives of the memory it uses still wait for on other streams.
-    fn enqueue(&mut self, stream: usize) {
-        let queue = &self.streams.queues[stream];
-        let mut earlier: Marks = [0; STREAMS];
-        for storage in &self.touched {
-            let prior = self.tensors.prior(*storage);
-            (0..STREAMS).for_each(|other| earlier[other] = earlier[other].max(prior[other]));
-        }
-        for (other, number) in earlier.into_iter().enumerate() {
-            if other != stream && self.streams.queues[other].done() < number {
-                let mut wait = Command::idle();
-                wait.answer("wait", move |site| {
-                    site.wait(other, number);
-                    Ok(())
-                });
-                queue.push(&mut wait);
-            }
-        }
-        let number = queue.push(&mut self.command);
-        for storage in &self.touched {
-            self.tensors.touch(*storage, stream, number);
-        }
+    /// Pushes the command at hand; it waits for what other streams have not done yet of `before`.
+    fn push(&mut self, stream: usize, before: Marks) -> u64 {
+        let queues = &self.streams.queues;
+        self.command.after =
+            std::array::from_fn(|other| match other != stream && queues[other].done() < before[other] {
+                true => before[other],
+                false => 0,
+            });
+        self.command.tag = self.tag;
+        #[cfg(feature = "probes")]
+        crate::probes::count_waits(&mut self.command.after);
+        queues[stream].push(&mut self.command)
     }
 }
+
+const UPLOADED: Named = Named {
+    op: "upload",
+    input: "tensor",
+};
+const READ: Named = Named {
+    op: "read",
+    input: "tensor",
+};
 
 fn stream_index(verb: &str, stream: u32) -> Outcome<usize> {
     match (stream as usize) < STREAMS {
         true => Ok(stream as usize),
-        false => Err(refusal(
+        false => Err(fault(
             "argument",
             verb,
             "stream",

@@ -2,13 +2,16 @@
 //!
 //! A handle packs slot, runtime and generation into 53 bits, so a disposed or foreign one is recognised. 0 is "none".
 //!
+//! Each storage remembers the last command of every stream that wrote it and that read it. A command waits for the
+//! writers of what it reads, and for writers and readers of what it writes, as far as they are on other streams.
+//!
 //! Memory is reused in stream order, as a caching GPU allocator does: a freed block may be given to the next tensor at
-//! once although commands on it still wait, because the next tensor's commands come later in the same stream. If they
-//! come on *another* stream, a wait is put before the first of them (`Storage::prior`). Blocks that several streams
-//! still work on rest in limbo, so that reuse does not tie those streams together.
+//! once although commands on it still wait, because all that used it before counts as a write to wait for. Blocks that
+//! several streams still work on rest in limbo, so that reuse does not tie those streams together.
 
+use crate::fault::{Outcome, fault, out_of_memory};
+use crate::operands::Operands;
 use crate::queue::STREAMS;
-use crate::refusal::{Outcome, refusal};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use turbogr_kernels::Panels;
@@ -86,6 +89,22 @@ impl View {
     pub fn bytes(&self) -> usize {
         self.rows * self.cols * self.dtype.bytes()
     }
+    /// Calls `copy(address, offset, bytes)` for every run of bytes that lies together here and in the packed form.
+    pub fn each_run(&self, copy: impl Fn(*mut u8, usize, usize)) {
+        let width = match self.in_panels {
+            true => Panels::WIDTH,
+            false => self.cols.max(1),
+        };
+        let (rows, run) = match self.is_contiguous() {
+            true => (1, self.bytes()),
+            false => (self.rows, width * self.dtype.bytes()),
+        };
+        for i in 0..rows {
+            for j in (0..self.cols).step_by(width) {
+                copy(self.at(i, j), (i * self.cols + j) * self.dtype.bytes(), run);
+            }
+        }
+    }
 }
 
 /// Command numbers by stream.
@@ -95,10 +114,23 @@ struct Storage {
     block: Block,
     /// Handles that look at it.
     refs: u32,
-    /// The last command on each stream that uses it, in this life or an earlier one.
-    uses: Marks,
-    /// `uses` as they were when this life began.
-    prior: Marks,
+    /// Number of the allocation that has it now; numbers are never reused.
+    life: u64,
+    /// The last command of each stream that writes it, or used it in an earlier life.
+    written: Marks,
+    /// The last command of each stream that reads it in this life.
+    read: Marks,
+}
+
+impl Storage {
+    /// The last command of each stream that uses it.
+    fn uses(&self) -> Marks {
+        latest(self.written, self.read)
+    }
+}
+
+fn latest(a: Marks, b: Marks) -> Marks {
+    std::array::from_fn(|stream| a[stream].max(b[stream]))
 }
 
 struct Slot {
@@ -121,6 +153,8 @@ pub struct Tensors {
     idle: BTreeMap<usize, Vec<u32>>,
     limbo: Vec<u32>,
     live: usize,
+    /// Allocations so far.
+    lives: u64,
 }
 
 impl Tensors {
@@ -134,6 +168,7 @@ impl Tensors {
             idle: BTreeMap::new(),
             limbo: Vec::new(),
             live: 0,
+            lives: 0,
         }
     }
 
@@ -147,7 +182,7 @@ impl Tensors {
         if in_panels && !(dtype == Dtype::F32 && cols.is_multiple_of(Panels::WIDTH)) {
             let expected = format!("an f32 tensor whose columns are a multiple of {}", Panels::WIDTH);
             let got = format!("{cols} columns of {}", dtype.name());
-            return Err(refusal("shape", "alloc", "panels", expected, got));
+            return Err(fault("shape", "alloc", "panels", expected, got));
         }
         // One panel is a plain matrix.
         let in_panels = in_panels && cols > Panels::WIDTH;
@@ -157,9 +192,11 @@ impl Tensors {
             .filter(|bytes| *bytes < 1 << 46);
         let Some(bytes) = bytes else {
             let got = format!("{rows} x {cols} {}", dtype.name());
-            return Err(refusal("shape", "alloc", "shape", "a tensor that fits in memory", got));
+            return Err(fault("shape", "alloc", "shape", "a tensor that fits in memory", got));
         };
-        let storage = self.storage(block_size(bytes), done);
+        let storage = self
+            .storage(block_size(bytes), done)
+            .ok_or_else(|| out_of_memory("alloc", bytes))?;
         let view = View {
             ptr: self.storages[storage as usize].block.ptr(),
             dtype,
@@ -176,7 +213,7 @@ impl Tensors {
     pub fn columns(&mut self, handle: f64, from: usize, cols: usize) -> Outcome<f64> {
         let whole = *self.view("view", "tensor", handle)?;
         let refuse = |expected: String| {
-            Err(refusal(
+            Err(fault(
                 "shape",
                 "view",
                 "columns",
@@ -230,18 +267,48 @@ impl Tensors {
                 _ if runtime == self.runtime => "one that was disposed",
                 _ => "one of another device",
             };
-            refusal("handle", op, input, "a live tensor of this device", why)
+            fault("handle", op, input, "a live tensor of this device", why)
         })
     }
 
-    /// Commands of earlier lives of this memory that another stream than `stream` has still to finish.
-    pub fn prior(&self, storage: u32) -> Marks {
-        self.storages[storage as usize].prior
+    /// Number of the allocation that has this storage.
+    pub fn life(&self, storage: u32) -> u64 {
+        self.storages[storage as usize].life
     }
 
-    /// Notes that command `number` of `stream` uses the memory.
-    pub fn touch(&mut self, storage: u32, stream: usize, number: u64) {
-        self.storages[storage as usize].uses[stream] = number;
+    /// The last commands, by stream, that must be done before one with these operands runs.
+    pub fn before(&self, operands: &Operands) -> Marks {
+        operands.iter().fold(Marks::default(), |marks, operand| {
+            let storage = &self.storages[operand.storage as usize];
+            let conflicts = if operand.written {
+                storage.uses()
+            } else {
+                storage.written
+            };
+            latest(marks, conflicts)
+        })
+    }
+
+    /// Notes that command `number` of `stream` has these operands. A writer has waited for all earlier uses, so whoever
+    /// waits for it has waited for those too.
+    pub fn note(&mut self, operands: &Operands, stream: usize, number: u64) {
+        for operand in operands.iter() {
+            let storage = &mut self.storages[operand.storage as usize];
+            if operand.written {
+                storage.written = Marks::default();
+                storage.written[stream] = number;
+                storage.read = Marks::default();
+            } else {
+                storage.read[stream] = number;
+            }
+        }
+    }
+
+    /// Whether commands that use this allocation may still come or run.
+    pub fn in_use(&self, life: u64, storage: u32, done: Marks) -> bool {
+        let stored = &self.storages[storage as usize];
+        let pending = (0..STREAMS).any(|stream| stored.uses()[stream] > done[stream]);
+        pending || (stored.life == life && stored.refs > 0)
     }
 
     fn enter(&mut self, view: View) -> Outcome<f64> {
@@ -256,7 +323,7 @@ impl Tensors {
             }
             None => {
                 let got = format!("{} (dispose what is no longer needed)", self.live);
-                return Err(refusal(
+                return Err(fault(
                     "handle",
                     "alloc",
                     "tensor",
@@ -273,30 +340,37 @@ impl Tensors {
         Ok(packed as f64)
     }
 
-    /// A free storage of this block size or a little more, or a new one.
-    fn storage(&mut self, size: usize, done: Marks) -> u32 {
+    /// A free storage of this block size or a little more, or a new one; none when the system has no more memory.
+    fn storage(&mut self, size: usize, done: Marks) -> Option<u32> {
         self.leave_limbo(done);
         let fit = self
             .idle
             .range_mut(size..=size + size / 4)
             .find_map(|(_, free)| free.pop());
-        let storage = fit.unwrap_or_else(|| {
-            self.storages.push(Storage {
-                block: self.arena.take(size),
-                refs: 0,
-                uses: [0; STREAMS],
-                prior: [0; STREAMS],
-            });
-            self.storages.len() as u32 - 1
-        });
+        let storage = match fit {
+            Some(storage) => storage,
+            None => {
+                self.storages.push(Storage {
+                    block: self.arena.try_take(size)?,
+                    refs: 0,
+                    life: 0,
+                    written: Marks::default(),
+                    read: Marks::default(),
+                });
+                self.storages.len() as u32 - 1
+            }
+        };
+        self.lives += 1;
         let stored = &mut self.storages[storage as usize];
-        stored.prior = stored.uses;
-        storage
+        stored.life = self.lives;
+        stored.written = stored.uses();
+        stored.read = Marks::default();
+        Some(storage)
     }
 
     fn retire(&mut self, storage: u32, done: Marks) {
         let stored = &self.storages[storage as usize];
-        let busy = (0..STREAMS).filter(|s| stored.uses[*s] > done[*s]).count();
+        let busy = (0..STREAMS).filter(|s| stored.uses()[*s] > done[*s]).count();
         if busy > 1 {
             self.limbo.push(storage);
         } else {

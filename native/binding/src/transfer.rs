@@ -3,30 +3,35 @@
 
 use crate::allocations::exempt;
 use crate::command::Command;
-use crate::refusal::{Outcome, Refusal, refusal};
-use crate::tensors::{Dtype, View};
+use crate::fault::{NativeFault, Outcome, fault};
+use crate::operands::{Input, Output};
+use crate::tensors::Dtype;
 use napi::bindgen_prelude::{ArrayBuffer, ToNapiValue, TypedArray, TypedArrayType};
 use napi::{Env, JsDeferred, sys};
 use std::sync::Arc;
-use turbogr_kernels::Panels;
 use turbogr_kernels::arena::{Arena, Block};
 
-/// What a promise of this addon resolves to: nothing, a refusal or the bytes of a tensor.
+/// What a promise of this addon resolves to: nothing, a fault, the bytes of a tensor or those of other ranks.
 pub enum Reply {
     Done,
-    Refused(Refusal),
+    Refused(NativeFault),
     Bytes {
         staged: Block,
         bytes: usize,
         arena: Arc<Arena>,
     },
+    Owned(Vec<u8>),
 }
 
 impl ToNapiValue for Reply {
     unsafe fn to_napi_value(env: sys::napi_env, reply: Self) -> napi::Result<sys::napi_value> {
         match reply {
             Reply::Done => unsafe { <()>::to_napi_value(env, ()) },
-            Reply::Refused(refused) => unsafe { Refusal::to_napi_value(env, refused) },
+            Reply::Refused(refused) => unsafe { NativeFault::to_napi_value(env, refused) },
+            Reply::Owned(bytes) => {
+                let copy = ArrayBuffer::copy_from(&Env::from_raw(env), &bytes);
+                unsafe { ArrayBuffer::to_napi_value(env, copy?) }
+            }
             Reply::Bytes { staged, bytes, arena } => {
                 // SAFETY: the stream wrote `bytes` bytes of the block and let go of it.
                 let data = unsafe { std::slice::from_raw_parts(staged.ptr(), bytes) };
@@ -44,98 +49,67 @@ pub fn resolve(answer: Answer, reply: Reply) {
     exempt(|| answer.resolve(Box::new(move |_| Ok(reply))));
 }
 
-/// Settles `answer` when the stream gets there: with what had failed, if anything had, which ends the failed state.
+/// Settles `answer` when the stream gets there, with what had failed and was not yet reported, if anything.
 pub fn sync(command: &mut Command, answer: Answer) {
     command.answer("sync", move |site| {
-        resolve(answer, site.take_fault().map_or(Reply::Done, Reply::Refused));
+        let failed = site.refusal().or_else(|| site.failures.settle().err());
+        resolve(answer, failed.map_or(Reply::Done, Reply::Refused));
         Ok(())
     });
 }
 
 /// Settles `answer` with a copy of the tensor as it is when the stream gets there.
-pub fn read(command: &mut Command, view: View, answer: Answer) {
+pub fn read(command: &mut Command, tensor: Input, answer: Answer) {
     command.answer("read", move |site| {
-        if let Some(failed) = site.failed() {
-            resolve(answer, Reply::Refused(failed));
+        if let Some(refused) = site.refusal() {
+            resolve(answer, Reply::Refused(refused));
             return Ok(());
         }
-        let staged = site.cx.arena.take(view.bytes());
-        copy_rows(view, staged.ptr(), Direction::Out);
+        let bytes = tensor.bytes();
+        let staged = site.cx.arena.take(bytes);
+        // SAFETY: the block is ours alone and holds `bytes` bytes.
+        unsafe { tensor.copy_to(staged.ptr()) };
         let arena = site.cx.arena.clone();
-        resolve(
-            answer,
-            Reply::Bytes {
-                staged,
-                bytes: view.bytes(),
-                arena,
-            },
-        );
+        resolve(answer, Reply::Bytes { staged, bytes, arena });
         Ok(())
     });
 }
 
 /// Fills the tensor with what is staged.
-pub fn unload(command: &mut Command, view: View, staged: Block) {
+pub fn unload(command: &mut Command, tensor: Output, staged: Block) {
     command.answer("upload", move |site| {
-        if site.failed().is_none() {
-            copy_rows(view, staged.ptr(), Direction::In);
+        if site.usable() {
+            // SAFETY: `stage` filled as many bytes as the tensor has.
+            unsafe { tensor.copy_from(staged.ptr()) };
         }
         site.cx.arena.give(staged);
         Ok(())
     });
 }
 
-enum Direction {
-    In,
-    Out,
-}
-
-fn copy_rows(view: View, packed: *mut u8, direction: Direction) {
-    let width = if view.in_panels {
-        Panels::WIDTH
-    } else {
-        view.cols.max(1)
-    };
-    let (rows, run) = match view.is_contiguous() {
-        true => (1, view.bytes()),
-        false => (view.rows, width * view.dtype.bytes()),
-    };
-    for i in 0..rows {
-        for j in (0..view.cols).step_by(width) {
-            // SAFETY: both sides hold the `run` bytes from element (i, j) on and do not overlap.
-            unsafe {
-                let outside = packed.add((i * view.cols + j) * view.dtype.bytes());
-                match direction {
-                    Direction::In => outside.copy_to_nonoverlapping(view.at(i, j), run),
-                    Direction::Out => view.at(i, j).copy_to_nonoverlapping(outside, run),
-                }
-            }
-        }
-    }
-}
-
 /// Checks JavaScript data against the tensor and copies it into a block. `finite` refuses NaN and infinity.
-pub fn stage(arena: &Arena, view: &View, data: &TypedArray, finite: bool) -> Outcome<Block> {
-    let refuse = |kind, expected: String, got: String| Err(refusal(kind, "upload", "data", expected, got));
+pub fn stage(arena: &Arena, tensor: &Output, data: &TypedArray, finite: bool) -> Outcome<Block> {
+    let (dtype, [rows, cols]) = (tensor.dtype(), tensor.shape());
+    let refuse = |kind, expected: String, got: String| Err(fault(kind, "upload", "data", expected, got));
     let fits = matches!(
-        (view.dtype, data.typed_array_type),
+        (dtype, data.typed_array_type),
         (Dtype::F32, TypedArrayType::Float32)
             | (Dtype::F16, TypedArrayType::Uint16)
             | (Dtype::I32, TypedArrayType::Int32)
             | (Dtype::I64, TypedArrayType::BigInt64 | TypedArrayType::Float64)
     );
     if !fits {
-        let expected = format!("a typed array for {}", view.dtype.name());
+        let expected = format!("a typed array for {}", dtype.name());
         return refuse("dtype", expected, format!("{:?}", data.typed_array_type));
     }
     // The slice starts at the view's first byte; every accepted pair has elements of the same size.
-    let (count, got) = (view.rows * view.cols, data.arraybuffer.len() / view.dtype.bytes());
+    let (count, got) = (rows * cols, data.arraybuffer.len() / dtype.bytes());
     if got != count {
-        let expected = format!("{count} elements ({} x {})", view.rows, view.cols);
+        let expected = format!("{count} elements ({rows} x {cols})");
         return refuse("shape", expected, format!("{got}"));
     }
     let source = data.arraybuffer.as_ptr();
-    if finite && view.dtype == Dtype::F32 && count > 0 {
+    if finite && dtype == Dtype::F32 && count > 0 {
         // SAFETY: a Float32Array of `count` elements, aligned by JavaScript's own rule.
         let floats = unsafe { std::slice::from_raw_parts(source.cast::<f32>(), count) };
         if let Some(at) = first_not_finite(floats) {
@@ -146,7 +120,7 @@ pub fn stage(arena: &Arena, view: &View, data: &TypedArray, finite: bool) -> Out
             );
         }
     }
-    let staged = arena.take(view.bytes());
+    let staged = arena.take(count * dtype.bytes());
     if data.typed_array_type == TypedArrayType::Float64 && count > 0 {
         // SAFETY: a Float64Array of `count` elements; the block holds as many i64.
         let (numbers, whole) = unsafe {
@@ -159,13 +133,13 @@ pub fn stage(arena: &Arena, view: &View, data: &TypedArray, finite: bool) -> Out
             arena.give(staged);
             return refuse(
                 "range",
-                "whole numbers within 2^53".into(),
+                "whole numbers within 2^62".into(),
                 format!("{} at index {at}", numbers[at]),
             );
         }
     } else {
         // SAFETY: both hold `bytes` bytes.
-        unsafe { source.copy_to_nonoverlapping(staged.ptr(), view.bytes()) };
+        unsafe { source.copy_to_nonoverlapping(staged.ptr(), count * dtype.bytes()) };
     }
     Ok(staged)
 }
@@ -183,7 +157,7 @@ fn first_not_finite(floats: &[f32]) -> Option<usize> {
 }
 
 fn to_whole(numbers: &[f64], whole: &mut [i64]) -> Option<usize> {
-    let limit = (1i64 << 53) as f64;
+    let limit = (1i64 << 62) as f64;
     for (at, (x, to)) in numbers.iter().zip(whole).enumerate() {
         if !(x.abs() <= limit && x.fract() == 0.0) {
             return Some(at);

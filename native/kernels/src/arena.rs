@@ -1,8 +1,9 @@
 //! Memory for tensors and scratch: 64-byte aligned blocks from free lists by size class, reused for ever.
 //! After the first steps of a run no block is asked from the system any more; `system_allocations` proves it.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc};
 use std::ops::{Deref, DerefMut};
+use std::panic::resume_unwind;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,6 +14,14 @@ const HUGE_PAGE: usize = 2 << 20;
 const STEPS: usize = 8;
 const SMALLEST: usize = 256;
 const CLASSES: usize = 40 * STEPS;
+/// More than any machine has; sizes up to here have a class.
+const LARGEST: usize = 1 << 46;
+
+/// The system refused memory: what [`Arena::take`] unwinds with.
+#[derive(Debug)]
+pub struct OutOfMemory {
+    pub bytes: usize,
+}
 
 /// A block of `bytes` bytes; give it back with [`Arena::give`] or it leaks.
 #[derive(Debug)]
@@ -59,16 +68,31 @@ impl Arena {
         }
     }
 
-    /// A block of at least `bytes` bytes with whatever it held before.
-    pub fn take(&self, bytes: usize) -> Block {
-        let (class, size) = class_of(bytes);
-        self.live.fetch_add(size, Ordering::Relaxed);
-        if let Some(block) = self.free[class].lock().expect("arena").pop() {
-            return block;
+    /// A block of at least `bytes` bytes with whatever it held before; none when the system has no more memory.
+    pub fn try_take(&self, bytes: usize) -> Option<Block> {
+        if bytes > LARGEST {
+            return None;
         }
-        self.allocations.fetch_add(1, Ordering::Relaxed);
-        self.reserved.fetch_add(size, Ordering::Relaxed);
-        system_block(size)
+        let (class, size) = class_of(bytes);
+        let free = self.free[class].lock().expect("arena").pop();
+        let block = match free {
+            Some(block) => block,
+            None => {
+                let block = system_block(size)?;
+                self.allocations.fetch_add(1, Ordering::Relaxed);
+                self.reserved.fetch_add(size, Ordering::Relaxed);
+                block
+            }
+        };
+        self.live.fetch_add(size, Ordering::Relaxed);
+        Some(block)
+    }
+
+    /// As [`Arena::try_take`], but unwinds with [`OutOfMemory`]: kernels need not handle what no kernel can mend, and
+    /// whoever runs them catches it.
+    pub fn take(&self, bytes: usize) -> Block {
+        self.try_take(bytes)
+            .unwrap_or_else(|| resume_unwind(Box::new(OutOfMemory { bytes })))
     }
 
     /// Returns a block for reuse.
@@ -81,7 +105,7 @@ impl Arena {
     /// `len` elements of scratch that return to the arena when dropped. Contents are unspecified.
     pub fn lease<T: Pod>(&self, len: usize) -> Lease<'_, T> {
         Lease {
-            block: Some(self.take(len * size_of::<T>())),
+            block: Some(self.take(len.saturating_mul(size_of::<T>()))),
             len,
             arena: self,
             kind: std::marker::PhantomData,
@@ -132,19 +156,17 @@ fn layout(size: usize) -> Layout {
     Layout::from_size_align(size, align).expect("block size")
 }
 
-fn system_block(size: usize) -> Block {
+fn system_block(size: usize) -> Option<Block> {
     let layout = layout(size);
     // SAFETY: size is at least SMALLEST, never zero.
     let raw = unsafe { alloc(layout) };
-    let Some(ptr) = NonNull::new(raw) else {
-        handle_alloc_error(layout)
-    };
+    let ptr = NonNull::new(raw)?;
     #[cfg(target_os = "linux")]
     if size >= HUGE_PAGE {
         // SAFETY: the range is ours and huge-page aligned; advice cannot change its contents.
         unsafe { libc::madvise(raw.cast(), size, libc::MADV_HUGEPAGE) };
     }
-    Block { ptr, bytes: size }
+    Some(Block { ptr, bytes: size })
 }
 
 /// Plain numbers: any bit pattern is a value.
@@ -221,5 +243,15 @@ mod tests {
         }
         assert_eq!(arena.system_allocations(), 2);
         assert_eq!(arena.live_bytes(), 0);
+    }
+
+    #[test]
+    fn memory_that_the_system_refuses_is_no_abort() {
+        let arena = Arena::new();
+        assert!(arena.try_take(LARGEST).is_none() && arena.try_take(usize::MAX).is_none());
+        let scratch = std::panic::catch_unwind(|| arena.lease::<f64>(usize::MAX / 2).len());
+        assert!(scratch.unwrap_err().is::<OutOfMemory>());
+        assert_eq!((arena.live_bytes(), arena.reserved_bytes()), (0, 0));
+        assert_eq!(arena.lease::<f32>(10).len(), 10);
     }
 }

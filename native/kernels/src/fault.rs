@@ -55,7 +55,7 @@ impl fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 /// A kernel's outcome.
-pub type Outcome = Result<(), Fault>;
+pub type Outcome<T = ()> = Result<T, Fault>;
 
 /// Builds a fault in one line.
 pub fn fault(
@@ -126,10 +126,10 @@ pub fn check_ids(op: &'static str, input: &'static str, ids: &[i32], rows: usize
     ))
 }
 
-/// Largest timestamp accepted: differences of two never overflow.
-pub const MAX_TIME: i64 = 1 << 53;
+/// Largest timestamp accepted: nanoseconds up to the year 2116. Differences of two never overflow.
+pub const MAX_TIME: i64 = 1 << 62;
 
-/// Timestamps: not negative, at most [`MAX_TIME`] (what a JavaScript number holds exactly).
+/// Timestamps: not negative, at most [`MAX_TIME`].
 pub fn check_times(op: &'static str, input: &'static str, times: &[i64]) -> Outcome {
     let (low, high) = times
         .iter()

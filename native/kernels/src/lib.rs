@@ -31,5 +31,5 @@ pub mod retrieval;
 pub use ctx::Ctx;
 pub use fault::{Fault, FaultKind, Outcome};
 pub use mat::{Grad, Mat, MatMut};
-pub use panels::Panels;
+pub use panels::{Panels, PanelsMut};
 pub use rows::{Rows, RowsMut};

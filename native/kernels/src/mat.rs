@@ -103,6 +103,21 @@ impl<T: Copy> MatMut<T> {
         }
     }
 
+    /// Rows `[from, from + rows)` of this view.
+    pub fn row_range(self, from: usize, rows: usize) -> Self {
+        assert!(
+            from + rows <= self.rows,
+            "rows {from}..{} of {}",
+            from + rows,
+            self.rows
+        );
+        MatMut {
+            ptr: self.ptr.wrapping_add(from * self.stride),
+            rows,
+            ..self
+        }
+    }
+
     /// Columns `[from, from + cols)` of this view.
     pub fn columns(self, from: usize, cols: usize) -> Self {
         assert!(

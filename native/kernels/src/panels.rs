@@ -1,18 +1,17 @@
-//! A matrix that may come in panels: all rows of its first sixteen columns, then all rows of the next ones. That is the form
-//! in which attention multiplies queries and values, so those of a projection laid down like this are read where they are;
-//! rows of a wide matrix lie kilobytes apart, and would have to be gathered first. A plain matrix, or a column range of
-//! one, is a single panel.
+//! Matrices in panels: all rows of the first sixteen columns, then all rows of the next sixteen. Attention multiplies
+//! queries and values in this form, so a projection that is written like this is read in place; rows of a wide matrix lie
+//! kilobytes apart and would have to be gathered first. A plain matrix, or a column range of one, is a single panel.
 //!
-//! Fused layers are compiled for both kinds ([`Place`]): finding a panel takes a few instructions, which narrow models
-//! would pay for nothing.
+//! Fused layers are compiled for both layouts ([`Place`]): finding a panel takes a few instructions, which narrow models
+//! need not pay.
 
 use crate::mat::{Grad, Mat, MatMut};
 use crate::simd::tile::{MR, NR};
 
-/// View of `rows` x `cols` floats, to read or to write; who dereferences it upholds what [`Mat`] and [`MatMut`] say.
+/// View of `rows` x `cols` floats by an address of type `P`; see [`Panels`] and [`PanelsMut`].
 #[derive(Clone, Copy, Debug)]
-pub struct Panels {
-    pub ptr: *mut f32,
+pub struct PanelView<P> {
+    pub ptr: P,
     pub rows: usize,
     pub cols: usize,
     /// Floats from one row of a panel to the next.
@@ -21,9 +20,15 @@ pub struct Panels {
     pub step: usize,
 }
 
-// SAFETY: an address and a shape, as [`Mat`].
-unsafe impl Send for Panels {}
-unsafe impl Sync for Panels {}
+/// Read-only view; who dereferences it upholds what [`Mat`] demands.
+pub type Panels = PanelView<*const f32>;
+/// Writable view; who dereferences it upholds what [`MatMut`] demands.
+pub type PanelsMut = PanelView<*mut f32>;
+
+// SAFETY: an address and a shape, as [`Mat`] and [`MatMut`].
+unsafe impl<P> Send for PanelView<P> {}
+// SAFETY: as above.
+unsafe impl<P> Sync for PanelView<P> {}
 
 impl Panels {
     /// Columns of a panel.
@@ -36,10 +41,22 @@ impl Panels {
         (rows + Panels::SPARE) * Panels::WIDTH
     }
 
+    /// The matrix, if it is in one piece.
+    pub fn plain(self) -> Option<Mat> {
+        (!self.is_panels()).then_some(Mat {
+            ptr: self.ptr,
+            rows: self.rows,
+            cols: self.cols,
+            stride: self.stride,
+        })
+    }
+}
+
+impl<P> PanelView<P> {
     /// Panels from `ptr` on, one behind the other, each of [`Panels::size`]; `cols` is a multiple of their width.
-    pub fn new(ptr: *mut f32, rows: usize, cols: usize) -> Panels {
+    pub fn new(ptr: P, rows: usize, cols: usize) -> Self {
         assert!(cols.is_multiple_of(Panels::WIDTH));
-        Panels {
+        PanelView {
             ptr,
             rows,
             cols,
@@ -48,9 +65,37 @@ impl Panels {
         }
     }
 
+    #[inline(always)]
+    fn is_panels(&self) -> bool {
+        self.step != Panels::WIDTH
+    }
+
+    #[inline(always)]
+    fn offset(&self, i: usize, j: usize) -> usize {
+        i * self.stride + j / Panels::WIDTH * self.step + j % Panels::WIDTH
+    }
+
+    #[inline(always)]
+    fn one_panel(&self, j: usize, n: usize) -> bool {
+        !self.is_panels() || n == 0 || j / Panels::WIDTH == (j + n - 1) / Panels::WIDTH
+    }
+}
+
+impl PanelsMut {
+    /// The same memory, read-only.
+    pub fn as_ref(self) -> Panels {
+        PanelView {
+            ptr: self.ptr.cast_const(),
+            rows: self.rows,
+            cols: self.cols,
+            stride: self.stride,
+            step: self.step,
+        }
+    }
+
     /// The matrix, if it is in one piece.
     pub fn plain(self) -> Option<MatMut> {
-        (self.step == Panels::WIDTH).then_some(MatMut {
+        (!self.is_panels()).then_some(MatMut {
             ptr: self.ptr,
             rows: self.rows,
             cols: self.cols,
@@ -61,21 +106,26 @@ impl Panels {
 
 /// Where the elements of a matrix lie.
 pub trait Place: Copy + Sync {
-    /// Address of element `(i, j)`. The rest of its cache line's worth of columns, from a multiple of 16 on, follows it.
-    fn at(self, i: usize, j: usize) -> *mut f32;
+    /// Address of element `(i, j)`. The rest of its sixteen columns, counted from a multiple of 16, follows it.
+    fn at(self, i: usize, j: usize) -> *const f32;
     /// Floats from there to the next row.
     fn stride(self) -> usize;
     /// Whether columns `[j, j + n)` of a row lie together.
     fn together(self, j: usize, n: usize) -> bool;
-    /// Whether sixteen columns of a row are followed by those of the next.
+    /// Whether the matrix comes in more than one panel.
     fn in_panels(self) -> bool;
+}
+
+/// A [`Place`] that may be written.
+pub trait PlaceMut: Place {
+    /// Address of element `(i, j)`, see [`Place::at`].
+    fn at_mut(self, i: usize, j: usize) -> *mut f32;
 }
 
 impl Place for Panels {
     #[inline(always)]
-    fn at(self, i: usize, j: usize) -> *mut f32 {
-        self.ptr
-            .wrapping_add(i * self.stride + j / Panels::WIDTH * self.step + j % Panels::WIDTH)
+    fn at(self, i: usize, j: usize) -> *const f32 {
+        self.ptr.wrapping_add(self.offset(i, j))
     }
     #[inline(always)]
     fn stride(self) -> usize {
@@ -83,18 +133,44 @@ impl Place for Panels {
     }
     #[inline(always)]
     fn together(self, j: usize, n: usize) -> bool {
-        !self.in_panels() || n == 0 || j / Panels::WIDTH == (j + n - 1) / Panels::WIDTH
+        self.one_panel(j, n)
     }
     #[inline(always)]
     fn in_panels(self) -> bool {
-        self.step != Panels::WIDTH
+        self.is_panels()
     }
 }
 
-impl Place for MatMut {
+impl Place for PanelsMut {
     #[inline(always)]
-    fn at(self, i: usize, j: usize) -> *mut f32 {
-        MatMut::at(self, i, j)
+    fn at(self, i: usize, j: usize) -> *const f32 {
+        self.as_ref().at(i, j)
+    }
+    #[inline(always)]
+    fn stride(self) -> usize {
+        self.stride
+    }
+    #[inline(always)]
+    fn together(self, j: usize, n: usize) -> bool {
+        self.one_panel(j, n)
+    }
+    #[inline(always)]
+    fn in_panels(self) -> bool {
+        self.is_panels()
+    }
+}
+
+impl PlaceMut for PanelsMut {
+    #[inline(always)]
+    fn at_mut(self, i: usize, j: usize) -> *mut f32 {
+        self.ptr.wrapping_add(self.offset(i, j))
+    }
+}
+
+impl Place for Mat {
+    #[inline(always)]
+    fn at(self, i: usize, j: usize) -> *const f32 {
+        Mat::at(self, i, j)
     }
     #[inline(always)]
     fn stride(self) -> usize {
@@ -110,10 +186,36 @@ impl Place for MatMut {
     }
 }
 
+impl Place for MatMut {
+    #[inline(always)]
+    fn at(self, i: usize, j: usize) -> *const f32 {
+        MatMut::at(self, i, j).cast_const()
+    }
+    #[inline(always)]
+    fn stride(self) -> usize {
+        self.stride
+    }
+    #[inline(always)]
+    fn together(self, _j: usize, _n: usize) -> bool {
+        true
+    }
+    #[inline(always)]
+    fn in_panels(self) -> bool {
+        false
+    }
+}
+
+impl PlaceMut for MatMut {
+    #[inline(always)]
+    fn at_mut(self, i: usize, j: usize) -> *mut f32 {
+        MatMut::at(self, i, j)
+    }
+}
+
 impl From<Mat> for Panels {
     fn from(mat: Mat) -> Panels {
-        Panels {
-            ptr: mat.ptr.cast_mut(),
+        PanelView {
+            ptr: mat.ptr,
             rows: mat.rows,
             cols: mat.cols,
             stride: mat.stride,
@@ -122,14 +224,20 @@ impl From<Mat> for Panels {
     }
 }
 
-impl From<MatMut> for Panels {
-    fn from(mat: MatMut) -> Panels {
-        mat.as_ref().into()
+impl From<MatMut> for PanelsMut {
+    fn from(mat: MatMut) -> PanelsMut {
+        PanelView {
+            ptr: mat.ptr,
+            rows: mat.rows,
+            cols: mat.cols,
+            stride: mat.stride,
+            step: Panels::WIDTH,
+        }
     }
 }
 
-impl From<Grad> for Grad<Panels> {
-    fn from(Grad { to, accumulate }: Grad) -> Grad<Panels> {
+impl From<Grad> for Grad<PanelsMut> {
+    fn from(Grad { to, accumulate }: Grad) -> Grad<PanelsMut> {
         Grad {
             to: to.into(),
             accumulate,

@@ -57,6 +57,7 @@ pub fn word(key: Key, index: u64) -> u32 {
 /// Draws `first..first + out.len()` of the stream; `first` is a multiple of 4.
 pub fn words(key: Key, first: u64, out: &mut [u32]) {
     debug_assert_eq!(first % 4, 0);
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -162,6 +163,7 @@ impl Dropout {
     /// same factors: the draws are integers.
     pub fn fill(&self, first: u64, out: &mut [f32]) {
         debug_assert_eq!(first % 8, 0);
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
         let mut done = 0;
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {

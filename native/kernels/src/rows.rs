@@ -113,6 +113,13 @@ impl Rows {
             Rows::F16(table) => table.cols,
         }
     }
+    /// Rows `[from, from + rows)`.
+    pub fn row_range(self, from: usize, rows: usize) -> Rows {
+        match self {
+            Rows::F32(table) => Rows::F32(table.row_range(from, rows)),
+            Rows::F16(table) => Rows::F16(table.row_range(from, rows)),
+        }
+    }
     pub fn bytes_per_element(self) -> usize {
         match self {
             Rows::F32(_) => 4,

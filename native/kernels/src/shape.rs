@@ -18,7 +18,7 @@ pub fn check_mat<T: Copy>(op: &'static str, input: &'static str, m: Mat<T>, rows
 /// The same of a matrix that may come in panels.
 pub fn check_panels(op: &'static str, input: &'static str, m: Panels, rows: usize, cols: usize) -> Outcome {
     if let Some(plain) = m.plain() {
-        return check_mut(op, input, plain, rows, cols);
+        return check_mat(op, input, plain, rows, cols);
     }
     if (m.rows, m.cols) == (rows, cols) {
         return Ok(());

@@ -3,6 +3,7 @@
 
 import { UserError } from '../../util/errors.js';
 import { Random } from '../../util/random.js';
+import type { BatchOrder } from './batch-stream.js';
 import { type Windows, windowTokens } from './windows.js';
 
 /**
@@ -32,7 +33,7 @@ export interface BatchPlanOptions {
   shuffle?: boolean;
 }
 
-export class BatchPlan {
+export class BatchPlan implements BatchOrder<Cursor> {
   readonly windows: Windows;
   /** Tokens that one epoch trains on. */
   readonly tokens: number;
@@ -79,6 +80,10 @@ export class BatchPlan {
       throw new RangeError(`batch ${position} of epoch ${epoch}: that epoch has ${cuts.length - 1} batches`);
     }
     return order.subarray(cuts[position], cuts[position + 1]);
+  }
+
+  next(cursor: Cursor): Cursor {
+    return this.advance(cursor);
   }
 
   /** The place `batches` further on; epochs follow each other without end. */

@@ -1,55 +1,57 @@
 // Batches one after another, some of them read before they are asked for. Reading runs on the event loop, in the gaps
 // in which the caller awaits the native streams, so it needs no thread of its own.
 //
-// The cursor counts consumed batches only: what waits in the queue is recomputable from it, so a checkpoint never
-// has to describe it.
+// The place counts batches that were taken: what waits in the queue is recomputable from it, so a checkpoint never has to
+// describe it.
 
 import type { SequenceSource } from '../sequence-source.js';
-import type { BatchPlan, Cursor } from './batch-plan.js';
-import { BatchBuffer, type JaggedBatch } from './jagged-batch.js';
+import { BatchBuffer, type SourceBatch } from './batch-buffer.js';
+import type { Windows } from './windows.js';
 
-export interface BatchStreamOptions {
-  source: SequenceSource;
-  plan: BatchPlan;
-  /** Where to start: {epoch: 0, position: 0} for a new run, the checkpoint's cursor for a resumed one. */
-  cursor?: Cursor;
-  /** Batches read ahead at most (2 unless given; 0 reads on demand). */
-  prefetch?: number;
-  /** A batch stays valid until `held` further ones have been taken (1 unless given). */
-  held?: number;
-  /** Keeps this rank's share of a global batch's windows; all of them unless given. */
-  select?: (windows: Int32Array, cursor: Cursor) => Int32Array;
+/** Batches in an order: the windows at a place, and the place after it. `P` is plain data. */
+export interface BatchOrder<P> {
+  readonly windows: Windows;
+  batch(place: P): Int32Array;
+  next(place: P): P;
 }
 
-export class BatchStream {
-  readonly #plan: BatchPlan;
-  readonly #select: (windows: Int32Array, cursor: Cursor) => Int32Array;
+export interface BatchStreamOptions<P> {
+  source: SequenceSource;
+  order: BatchOrder<P>;
+  /** The first batch to give. */
+  from: P;
+  /** Batches read ahead at most; by default 2, and 0 reads on demand. */
+  prefetch?: number;
+  /** A batch stays valid until so many further ones have been taken; by default 1. */
+  kept?: number;
+}
+
+export class BatchStream<P> {
+  readonly #order: BatchOrder<P>;
   readonly #prefetch: number;
   readonly #buffers: BatchBuffer[];
-  readonly #queue: JaggedBatch[] = [];
-  #consumed: Cursor;
-  #read: Cursor;
+  readonly #queue: SourceBatch[] = [];
+  #taken: P;
+  #read: P;
   #filled = 0;
   #idle: NodeJS.Immediate | undefined;
 
-  constructor({ source, plan, cursor, prefetch = 2, held = 1, select = windows => windows }: BatchStreamOptions) {
-    // Advancing by 0 also checks the cursor, and carries one at the end of an epoch over to the next.
-    this.#consumed = plan.advance(cursor ?? { epoch: 0, position: 0 }, 0);
-    this.#read = this.#consumed;
-    this.#plan = plan;
-    this.#select = select;
+  constructor({ source, order, from, prefetch = 2, kept = 1 }: BatchStreamOptions<P>) {
+    this.#taken = from;
+    this.#read = from;
+    this.#order = order;
     this.#prefetch = prefetch;
-    this.#buffers = Array.from({ length: prefetch + held }, () => new BatchBuffer(source, plan.windows));
+    this.#buffers = Array.from({ length: prefetch + kept }, () => new BatchBuffer(source, order.windows));
   }
 
-  /** The place of the batch that `next` will give; what a checkpoint stores. */
-  get cursor(): Cursor {
-    return { ...this.#consumed };
+  /** The place of the batch that `next` will give. */
+  get place(): P {
+    return this.#taken;
   }
 
-  next(): JaggedBatch {
+  next(): SourceBatch {
     const batch = this.#queue.shift() ?? this.#readOne();
-    this.#consumed = this.#plan.advance(this.#consumed);
+    this.#taken = this.#order.next(this.#taken);
     this.#fillWhenIdle();
     return batch;
   }
@@ -60,11 +62,11 @@ export class BatchStream {
     this.#idle = undefined;
   }
 
-  #readOne(): JaggedBatch {
+  #readOne(): SourceBatch {
     const buffer = this.#buffers[this.#filled % this.#buffers.length]!;
-    const batch = buffer.fill(this.#select(this.#plan.batch(this.#read), this.#read));
+    const batch = buffer.fill(this.#order.batch(this.#read));
     this.#filled++;
-    this.#read = this.#plan.advance(this.#read);
+    this.#read = this.#order.next(this.#read);
     return batch;
   }
 

@@ -1,33 +1,47 @@
 // The whole of preparing, in one process: files in, a complete store folder out. It neither cleans up after a failure
 // nor moves the folder into place: prepare.ts does, around a child process that runs this.
 
-import { existsSync, rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { UserError } from '../../util/errors.js';
 import { makeFolder, writeFileAtomic } from '../../util/atomic-file.js';
 import { planShards } from '../store/shard-writer.js';
-import { type SplitRule, parseSplit } from '../store/split.js';
-import { type Columns, resolveColumns } from './columns.js';
+import type { Columns } from './columns.js';
 import { compactRange, rankItems, writeItems } from './compact-items.js';
 import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
-import { Engine, count, literal, parseBytes } from './engine.js';
+import { Engine, count, parseBytes } from './engine.js';
 import { writeFeatures } from './features.js';
-import { applyFilters, planFilters } from './filters.js';
+import { applyFilters } from './filters.js';
 import { checkedSplit, finishStore } from './finish-store.js';
 import { Lanes } from './lanes.js';
 import type { PrepareOptions, PrepareReport, Progress, Stage } from './options.js';
-import { type Source, openSource } from './source.js';
-import { EVENTS, ofEvent, stage } from './stage.js';
+import { isReaderBug, readLog } from './read-log.js';
+import { type Source, UNREADABLE, openSource } from './source.js';
+import { EVENTS, ofEvent } from './stage.js';
 import { summarize } from './summary.js';
-import { parseTime } from './times.js';
 import { planEvents, sealEvents, sortEvents } from './write-events.js';
 
 const PROGRESS_MS = 200;
 
+type OnProgress = (progress: Progress) => void;
+
 export async function buildStore(
   options: PrepareOptions,
   folder: string,
-  onProgress: (progress: Progress) => void = () => {},
+  onProgress: OnProgress = () => {},
+): Promise<PrepareReport> {
+  try {
+    return await build(options, folder, { onProgress, wholeRows: false });
+  } catch (error) {
+    if (!isReaderBug(error)) throw error;
+    return await build(options, folder, { onProgress, wholeRows: true });
+  }
+}
+
+async function build(
+  options: PrepareOptions,
+  folder: string,
+  { onProgress, wholeRows }: { onProgress: OnProgress; wholeRows: boolean },
 ): Promise<PrepareReport> {
   const scratch = join(folder, 'scratch');
   makeFolder(scratch);
@@ -54,26 +68,9 @@ export async function buildStore(
   };
 
   try {
-    const { columns, rule, filters, staged } = await timed('read', async () => {
-      const sources = await openSources(engine, options);
-      const first = sources[0];
-      if (!first) throw new UserError('no-file', 'no input file', 'Name at least one file.');
-      const resolved = await resolveColumns(engine, first, options);
-      // Whatever can be refused is refused here, before the long work.
-      const plan = planFilters(resolved, options);
-      const split = planSplit(resolved, options);
-      for (const file of [options.itemsFile, ...options.features.map(table => table.file)]) {
-        if (file !== undefined && !existsSync(file))
-          throw new UserError('no-file', `${file} does not exist`, 'Check the path.');
-      }
-      const result = await stage(engine, sources, resolved, {
-        rejects: join(folder, 'rejects.csv'),
-        keepRejects: `${resolve(options.out)}.rejects.csv`,
-        maxBad: options.maxBad,
-        onFile: file => (detail = file),
-      });
-      return { columns: resolved, rule: split, filters: plan, staged: result };
-    });
+    const { columns, rule, filters, staged } = await timed('read', () =>
+      readLog(engine, options, { folder, wholeRows, onFile: file => (detail = file) }),
+    );
     const effects = await timed('filter', () => applyFilters(engine, filters));
     await engine.run('SET preserve_insertion_order = false');
 
@@ -94,7 +91,8 @@ export async function buildStore(
     engine.close();
     const { lengths } = userIds;
     const { itemIds, split, written } = await timed('sort and write', async () => {
-      const lanes = new Lanes({ ...resources, places: 'listed' in items ? items.listed.length : 0 });
+      const places = 'listed' in items ? items.listed.length : 0;
+      const lanes = new Lanes({ ...resources, places, events: events.total });
       try {
         const onEvents = (done: number): void => void (share = done / events.total);
         const shards = planShards(lengths);
@@ -129,6 +127,8 @@ export async function buildStore(
       out: options.out,
       ...staged,
       columns: columns.chosen,
+      guessed: columns.guessed,
+      notes: columns.notes,
       filters: effects,
       ...summarize(folder, { first: events.first, last: events.last }),
       seenItems: itemIds.seen,
@@ -142,60 +142,36 @@ export async function buildStore(
   }
 }
 
-async function openSources(engine: Engine, options: PrepareOptions): Promise<Source[]> {
-  const sources: Source[] = [];
-  for (const file of await expandGlobs(engine, options.files)) {
-    const source = await openSource(engine, file, { format: options.format, csv: options.csv });
-    const first = sources[0];
-    if (first && first.format === 'csv' && source.columns.join() !== first.columns.join()) {
-      throw new UserError(
-        'columns-differ',
-        `${file} has the columns ${source.columns.join(', ')}; ${first.file} has ${first.columns.join(', ')}`,
-        'Prepare files of one layout together.',
-      );
-    }
-    sources.push(source);
-  }
-  return sources;
-}
-
-function planSplit({ timeKind }: Columns, { split }: PrepareOptions): SplitRule {
-  const rule = parseSplit(split, text => parseTime(text, timeKind));
-  if (rule.kind !== 'time' || timeKind !== 'order') return rule;
-  throw new UserError(
-    'no-times',
-    'a split by time needs times, and the log has only an order',
-    'Use --split leave-one-out.',
-  );
-}
-
-/** Names with * or ? stand for the files that fit, in the order of their names. */
-async function expandGlobs(engine: Engine, files: readonly string[]): Promise<string[]> {
-  const expanded: string[] = [];
-  for (const file of files) {
-    if (existsSync(file) || !/[*?[]/.test(file)) {
-      expanded.push(file);
-      continue;
-    }
-    const fits = await engine.rows(`SELECT file FROM glob(${literal(file)}) ORDER BY file`);
-    if (fits.length === 0) throw new UserError('no-file', `no file fits '${file}'`, 'Check the path.');
-    expanded.push(...fits.map(row => String(row['file'])));
-  }
-  return expanded;
-}
-
 async function listItems(engine: Engine, columns: Columns, options: PrepareOptions): Promise<boolean> {
   if (options.itemsFile === undefined) return false;
-  const source = await openSource(engine, options.itemsFile, { format: undefined, csv: options.itemsDialect });
+  const source = await openSource(engine, options.itemsFile, {
+    format: undefined,
+    csv: options.itemsDialect,
+    wholeRows: false,
+  });
   const name = source.columns.includes(columns.chosen['item'] ?? '') ? columns.chosen['item'] : source.columns[0];
   if (name === undefined) throw new UserError('no-items', `${options.itemsFile} has no columns`, 'Check --items.');
-  const type = columns.item.sqlType;
+  const integer = columns.item.sqlType === 'BIGINT';
+  if (integer) await refuseTexts(engine, source, name);
   await engine.run(
     `CREATE TABLE ${LISTED_ITEMS} AS SELECT DISTINCT value FROM (
-       SELECT TRY_CAST(${source.value(name, 'VARCHAR')} AS ${type}) AS value FROM ${source.from(new Map())}
-     ) WHERE value IS NOT NULL`,
+       SELECT ${integer ? source.integer(name) : source.value(name, 'VARCHAR')} AS value FROM ${source.from(new Map())}
+     ) WHERE value IS NOT NULL AND value <> ${integer ? UNREADABLE : "''"}`,
   );
   return true;
+}
+
+/** They would belong to the catalogue and could not be in it. */
+async function refuseTexts(engine: Engine, source: Source, name: string): Promise<void> {
+  const [text] = await engine.texts(
+    `SELECT ${source.value(name, 'VARCHAR')} FROM ${source.from(new Map())} WHERE ${source.integer(name)} = ${UNREADABLE} LIMIT 1`,
+  );
+  if (text === undefined) return;
+  throw new UserError(
+    'items-not-integers',
+    `${source.file} lists the item '${text}', and the log's items are whole numbers`,
+    'Add --id-type text, or name the right column of the list like the item column of the log.',
+  );
 }
 
 function catalogueSize(vocabulary: number, reserved: number | undefined): number {

@@ -29,8 +29,9 @@ export async function compactRange(engine: Engine, item: Field, listed: boolean)
   const listedValues = listed ? ` UNION ALL SELECT min(value), max(value) FROM ${LISTED_ITEMS}` : '';
   const row = await engine.row(`SELECT min(low) AS low, max(high) AS high FROM (${values}${listedValues})`);
   const first = count(row, 'low');
-  const length = count(row, 'high') - first + 1;
-  if (!Number.isSafeInteger(first) || length > LONGEST_RANGE) return undefined;
+  const last = count(row, 'high');
+  const length = last - first + 1;
+  if (!Number.isSafeInteger(first) || !Number.isSafeInteger(last) || length > LONGEST_RANGE) return undefined;
 
   const marks = new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
   if (listed) {

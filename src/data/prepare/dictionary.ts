@@ -7,7 +7,7 @@ import { UserError } from '../../util/errors.js';
 import type { VocabularyEntry } from '../store/store-index.js';
 import { VocabularyWriter } from '../store/vocabulary-writer.js';
 import type { Field } from './columns.js';
-import { type Engine, count, int32Column, int64Column } from './engine.js';
+import { type Engine, blobColumn, count, int32Column, int64Column } from './engine.js';
 import { EVENTS, ofEvent } from './stage.js';
 
 /** Tables of the staged database: value, n, id. There is none for compact items. */
@@ -42,7 +42,7 @@ export async function userDictionary(
   const writer = await openWriter(engine, { folder, field: user, from: USERS, of: 'user' });
   const lengths = new Int32Array(new SharedArrayBuffer(writer.size * Int32Array.BYTES_PER_ELEMENT));
   let next = 0;
-  await engine.stream(`SELECT value, n FROM ${USERS} ORDER BY id`, chunk => {
+  await engine.stream(`SELECT ${stored(user)}, n FROM ${USERS} ORDER BY id`, chunk => {
     addChunk(writer, chunk, user);
     lengths.set(Array.from(int64Column(chunk, 1), Number), next);
     writer.addOrder(Int32Array.from({ length: chunk.rowCount }, () => next++));
@@ -69,7 +69,7 @@ export async function itemDictionary(
     `CREATE TABLE ${ITEMS} AS SELECT value, n, (row_number() OVER (ORDER BY ${ITEM_ORDER}) - 1)::INTEGER AS id FROM (${all})`,
   );
   const writer = await openWriter(engine, { folder, field: item, from: ITEMS, of: 'item' });
-  await engine.stream(`SELECT value, n FROM ${ITEMS} ORDER BY id`, chunk => addChunk(writer, chunk, item));
+  await engine.stream(`SELECT ${stored(item)}, n FROM ${ITEMS} ORDER BY id`, chunk => addChunk(writer, chunk, item));
   await engine.stream(`SELECT id FROM ${ITEMS} ORDER BY value`, chunk => writer.addOrder(int32Column(chunk, 0)));
   const seen = count(await engine.row(`SELECT count(*) AS n FROM ${ITEMS} WHERE n > 0`), 'n');
   return { ...writer.finish(), seen };
@@ -99,9 +99,14 @@ async function openWriter(
   });
 }
 
+/** Texts as bytes: DuckDB's strings lose a U+FEFF at their beginning on the way to JavaScript. */
+function stored({ sqlType }: Field): string {
+  return sqlType === 'BIGINT' ? 'value' : 'encode(value)';
+}
+
 /** Hand a chunk of (value, n) to the writer. */
 function addChunk(writer: VocabularyWriter, chunk: DuckDBDataChunk, field: Field): void {
   const counts = int64Column(chunk, 1);
   if (field.sqlType === 'BIGINT') writer.addIntegers(int64Column(chunk, 0), counts);
-  else writer.addTexts(chunk.getColumnValues(0).map(String), counts);
+  else writer.addTexts(blobColumn(chunk, 0), counts);
 }

@@ -76,6 +76,15 @@ export class Engine {
     return row;
   }
 
+  /** A small result of one text column, to the last byte: DuckDB's own strings lose a U+FEFF at their beginning. */
+  async texts(sql: string): Promise<string[]> {
+    const texts: string[] = [];
+    await this.stream(`SELECT encode(text) FROM (${sql}) AS result(text)`, chunk => {
+      for (const bytes of blobColumn(chunk, 0)) texts.push(Buffer.from(bytes).toString('utf8'));
+    });
+    return texts;
+  }
+
   /**
    * A large result, 2,048 rows at a time, in order. DuckDB is at work on the next chunk while `take` has this one. Ends early
    * when `take` returns false; the next query drops the rest.
@@ -143,6 +152,8 @@ export function identifier(name: string): string {
 }
 
 export function literal(text: string): string {
+  // SQL text ends at a NUL.
+  if (text.includes('\0')) return `decode(unhex('${Buffer.from(text).toString('hex')}'))`;
   return `'${text.replaceAll("'", "''")}'`;
 }
 
@@ -152,6 +163,14 @@ export function int64Column(chunk: DuckDBDataChunk, column: number): BigInt64Arr
 
 export function int32Column(chunk: DuckDBDataChunk, column: number): Int32Array {
   return numericColumn(chunk, column, Int32Array);
+}
+
+/** Copies of a column's byte strings. Nulls must have been dealt with in SQL. */
+export function blobColumn(chunk: DuckDBDataChunk, column: number): Uint8Array[] {
+  return chunk.getColumnValues(column).map(value => {
+    if (value !== null && typeof value === 'object' && 'bytes' in value) return value.bytes;
+    throw new Error(`column ${column} holds no bytes`);
+  });
 }
 
 /** The column's memory, valid while the chunk lives: no copy. Nulls must have been dealt with in SQL. */

@@ -3,8 +3,8 @@
 
 import { join } from 'node:path';
 import { UserError } from '../../util/errors.js';
-import { sha256File } from '../../util/hash.js';
 import { SafetensorsWriter, type TensorSpec } from '../../util/safetensors.js';
+import { fileEntry } from '../store/file-entry.js';
 import type { FeatureEntry } from '../store/store-index.js';
 import type { Columns } from './columns.js';
 import { ITEMS, ITEM_ORDER, USERS, USER_ORDER } from './dictionary.js';
@@ -96,7 +96,7 @@ async function writeTable(
   writer.close();
   await engine.run('DROP TABLE features');
   const listed = outputs.map(({ name, dtype, labels }) => ({ name, dtype, labels }));
-  return { of: table.of, file, sha256: sha256File(join(folder, file)), columns: listed, leftOut };
+  return { of: table.of, ...fileEntry(folder, file), columns: listed, leftOut };
 }
 
 async function refuseDuplicates(engine: Engine, { file, key }: FeatureTable): Promise<void> {
@@ -112,8 +112,7 @@ async function refuseDuplicates(engine: Engine, { file, key }: FeatureTable): Pr
 }
 
 async function distinctLabels(engine: Engine, column: string): Promise<string[]> {
-  const rows = await engine.rows(
+  return await engine.texts(
     `SELECT DISTINCT ${identifier(column)}::VARCHAR AS label FROM features WHERE label IS NOT NULL ORDER BY label LIMIT ${MAX_LABELS + 1}`,
   );
-  return rows.map(row => String(row['label']));
 }

@@ -1,14 +1,15 @@
 // From written events to a complete store: split, leakage check on what is on the disk, fingerprint, index last.
 
 import { join } from 'node:path';
-import { sha256File } from '../../util/hash.js';
 import { SafetensorsFile, writeSafetensors } from '../../util/safetensors.js';
 import type { Split } from '../sequence-source.js';
+import { fileEntry } from '../store/file-entry.js';
 import { copyTimes } from '../store/copy-columns.js';
 import { type SplitRule, checkLeakage, makeSplit, splitFingerprint } from '../store/split.js';
 import { type FeatureEntry, type SplitEntry, type TimeKind, writeStoreIndex } from '../store/store-index.js';
 import type { ShardPlan } from '../store/shard-writer.js';
 import { Vocabulary } from '../store/vocabulary.js';
+import { writeCounts } from './count-items.js';
 import type { Dictionary } from './dictionary.js';
 import type { WrittenEvents } from './write-events.js';
 
@@ -56,7 +57,7 @@ export function finishStore(options: FinishOptions): void {
   const fingerprint = splitFingerprint({ split, lengths, items: options.items, content });
   writeStoreIndex(folder, {
     format: 'turbogr-store',
-    version: 1,
+    version: 2,
     users: lengths.length,
     items: options.items,
     events: written.shards.reduce((n, shard) => n + shard.events, 0),
@@ -67,6 +68,7 @@ export function finishStore(options: FinishOptions): void {
     shards: written.shards,
     vocabulary: { user: userIds.entry, item: itemIds.entry },
     split: writeSplit(folder, { split, lengths, fingerprint }),
+    counts: writeCounts({ folder, shards: written.shards, lengths, split, items: itemIds.entry.size }),
     features: options.features,
   });
 }
@@ -118,7 +120,7 @@ function writeSplit(
     all += lengths[u] ?? 0;
   }
   const test = all - train - validation;
-  return { file: SPLIT_FILE, sha256: sha256File(join(folder, SPLIT_FILE)), kind, fingerprint, train, validation, test };
+  return { ...fileEntry(folder, SPLIT_FILE), kind, fingerprint, train, validation, test };
 }
 
 /** How many of the ascending values are below the limit. */

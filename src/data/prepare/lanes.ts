@@ -3,10 +3,11 @@
 
 import { on } from 'node:events';
 import { availableParallelism } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { entryModule } from '../../util/entry-module.js';
 import type { SealTask } from '../store/seal-shard.js';
 import type { ShardEntry } from '../store/store-index.js';
+import { LaneWork } from './lane-work.js';
 import type { SortTask } from './sort-shards.js';
 
 export type Task = SortTask | SealTask;
@@ -33,6 +34,8 @@ export interface LanesOptions {
   readonly threads: number | undefined;
   /** Length of a tally; 0 when there is nothing to count. */
   readonly places: number;
+  /** Events in all. */
+  readonly events: number;
 }
 
 /** As many as the threads of libuv's pool, in which DuckDB's calls wait. */
@@ -42,8 +45,8 @@ const LEAST_BYTES = 100e6;
 /** DuckDB's part of a lane's memory. The rest: the shard that is filled, chunks that wait for the garbage collector. */
 const DUCKDB_SHARE = 0.65;
 
-/** The compiled lane, also when this file runs from src. */
-const LANE = fileURLToPath(new URL('../../../dist/data/prepare/lane.js', import.meta.url));
+/** Below this many events the caller does the work itself: starting threads would take longer. */
+const WORTH_THREADS = 1 << 17;
 
 export class Lanes {
   readonly count: number;
@@ -52,19 +55,25 @@ export class Lanes {
   readonly tallies: Int32Array[] = [];
   private readonly options: LanesOptions;
   private readonly workers: Worker[] = [];
+  private own: LaneWork | undefined;
 
   constructor(options: LanesOptions) {
-    const { memoryBytes, threads = availableParallelism(), places } = options;
+    const { memoryBytes, threads = availableParallelism(), places, events } = options;
     const tallyBytes = places * Int32Array.BYTES_PER_ELEMENT;
     const fitting = Math.floor((memoryBytes - tallyBytes) / (tallyBytes + LEAST_BYTES));
     this.options = options;
-    this.count = Math.max(1, Math.min(threads, MOST_LANES, fitting));
+    this.count = events < WORTH_THREADS ? 1 : Math.max(1, Math.min(threads, MOST_LANES, fitting));
     const left = Math.max(memoryBytes / 2, memoryBytes - (this.count + 1) * tallyBytes);
     this.bytesEach = (DUCKDB_SHARE * left) / this.count;
   }
 
   /** Do all tasks, each in the next lane that is free, or (`dealt`) in turn, so that no lane waits for the caller. */
   async run(tasks: readonly Task[], onDone: (done: Done) => void = () => {}, { dealt = false } = {}): Promise<void> {
+    if (this.options.events < WORTH_THREADS) {
+      this.own ??= new LaneWork(this.nextLane());
+      for (const task of tasks) onDone(await this.own.perform(task));
+      return;
+    }
     while (this.workers.length < Math.min(this.count, tasks.length)) this.workers.push(this.start());
     const shared = [...tasks];
     const hands = this.workers.map((_, w) => (dealt ? tasks.filter((__, t) => t % this.workers.length === w) : shared));
@@ -72,15 +81,20 @@ export class Lanes {
   }
 
   async close(): Promise<void> {
+    this.own?.close();
     await Promise.all(this.workers.map(worker => worker.terminate()));
   }
 
   private start(): Worker {
+    const { path, execArgv } = entryModule('lane', import.meta.url);
+    return new Worker(path, { workerData: this.nextLane(), execArgv });
+  }
+
+  private nextLane(): LaneOptions {
     const { scratch, places } = this.options;
     const tally = new Int32Array(new SharedArrayBuffer(places * Int32Array.BYTES_PER_ELEMENT));
     const reader = this.tallies.push(tally);
-    const workerData: LaneOptions = { scratch, memoryBytes: this.bytesEach, reader, tally };
-    return new Worker(LANE, { workerData });
+    return { scratch, memoryBytes: this.bytesEach, reader, tally };
   }
 }
 

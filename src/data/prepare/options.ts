@@ -13,7 +13,7 @@ export const CSV_DIALECT = z.strictObject({
   header: z.boolean().optional(),
   /** Names for a file without a header. */
   names: z.array(NAME).optional(),
-  encoding: z.enum(['utf-8', 'latin-1']).optional(),
+  encoding: z.enum(['utf-8', 'latin-1', 'utf-16']).optional(),
 });
 export type CsvDialect = z.infer<typeof CSV_DIALECT>;
 
@@ -34,6 +34,8 @@ export const PREPARE_OPTIONS = z.strictObject({
   /** 'none': the order of the rows is the order of the events. */
   time: NAME.optional(),
   timeUnit: TIME_KIND.optional(),
+  /** How dates are written, as for strptime: '%d/%m/%Y %H:%M'. ISO 8601 and the usual forms need none. */
+  timeFormat: NAME.optional(),
   action: NAME.optional(),
   /** Flag columns (0 or 1) that together make the action: bit b is column b. */
   actionBits: z.array(NAME).max(31).optional(),
@@ -96,6 +98,10 @@ export interface PrepareReport {
     readonly samples: readonly BadRow[];
   };
   readonly columns: Readonly<Record<string, string>>;
+  /** Which of them were guessed by their names. */
+  readonly guessed: readonly string[];
+  /** How columns were read, where that was not a matter of course. */
+  readonly notes: readonly string[];
   readonly filters: readonly { readonly name: string; readonly removed: number; readonly left: number }[];
   readonly users: number;
   readonly items: number;

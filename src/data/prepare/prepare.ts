@@ -3,9 +3,9 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { entryModule } from '../../util/entry-module.js';
 import { UserError } from '../../util/errors.js';
-import { type Role, UnknownColumnError } from './columns.js';
+import { ChoiceError } from './choice-error.js';
 import {
   PREPARE_OPTIONS,
   type PrepareInput,
@@ -13,12 +13,16 @@ import {
   type PrepareReport,
   type Progress,
 } from './options.js';
+import { explainDeath } from './failures.js';
 import { Workspace } from './workspace.js';
+
+/** As much of the end of the working process's standard error is kept. */
+const SAID_CHARACTERS = 8192;
 
 export type WorkerMessage =
   | { kind: 'progress'; progress: Progress }
   | { kind: 'done'; report: PrepareReport }
-  | { kind: 'unknown-column'; role: Role; columns: readonly string[] }
+  | { kind: 'choice'; choice: ConstructorParameters<typeof ChoiceError>[0] }
   | { kind: 'user-error'; code: string; message: string; remedy: string }
   | { kind: 'crash'; message: string };
 
@@ -29,14 +33,16 @@ export interface PrepareCallbacks {
   readonly signal?: AbortSignal;
 }
 
-/** The compiled worker, also when this file runs from src. */
-const WORKER = fileURLToPath(new URL('../../../dist/data/prepare/worker.js', import.meta.url));
-
 export async function prepare(input: PrepareInput, callbacks: PrepareCallbacks = {}): Promise<PrepareReport> {
   const options = parseOptions(input);
   callbacks.signal?.throwIfAborted();
   const workspace = new Workspace(options.out, { force: options.force });
-  const child = fork(WORKER, { serialization: 'advanced' });
+  const { path, execArgv } = entryModule('worker', import.meta.url);
+  const child = fork(path, {
+    serialization: 'advanced',
+    execArgv,
+    stdio: ['inherit', 'inherit', 'pipe', 'ipc'],
+  });
   const stop = (): void => void child.kill('SIGKILL');
   // When this process ends in any way that lets code run, nothing half made stays behind.
   const onExit = (): void => {
@@ -88,18 +94,16 @@ function converse(
       else reject(toError(message));
     });
     child.once('error', reject);
-    child.once('exit', (status, killedBy) => {
+    let said = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      said = (said + text).slice(-SAID_CHARACTERS);
+    });
+    // 'close' and not 'exit': its last words are read by then.
+    child.once('close', (status, killedBy) => {
       if (signal?.aborted)
         reject(new UserError('interrupted', 'preparing was interrupted', 'Nothing was left behind; run it again.'));
       else if (killedBy !== null || status !== 0) {
-        const how = killedBy === null ? `status ${status}` : killedBy;
-        reject(
-          new UserError(
-            'worker-died',
-            `the preparing process ended with ${how}`,
-            'If the machine was out of memory, lower --memory.',
-          ),
-        );
+        reject(explainDeath(killedBy ?? `status ${status}`, { said, folder: job.folder }));
       }
     });
     child.send(job);
@@ -107,7 +111,7 @@ function converse(
 }
 
 function toError(message: Exclude<WorkerMessage, { kind: 'progress' | 'done' }>): Error {
-  if (message.kind === 'unknown-column') return new UnknownColumnError(message.role, message.columns);
+  if (message.kind === 'choice') return new ChoiceError(message.choice);
   if (message.kind === 'user-error') return new UserError(message.code, message.message, message.remedy);
   return new Error(`preparing failed: ${message.message}`);
 }

@@ -1,46 +1,46 @@
 // The report as a person reads it in a terminal.
 
 import { bar, formatCount, formatSeconds, formatShare, table } from '../../util/terminal.js';
+import { printable } from '../../util/text-width.js';
 import { TIME_KIND } from '../store/store-index.js';
+import { badRowText } from './bad-row-text.js';
 import type { PrepareReport } from './options.js';
-import { badRowText } from './stage.js';
 import { formatTime } from './times.js';
 
 const BAR_WIDTH = 36;
 
 export function reportText(report: PrepareReport): string {
   return [
-    inputText(report),
-    filterText(report),
+    summaryLines(report).join('\n'),
     storeText(report),
     lengthText(report),
     topText(report),
     splitText(report),
-    `done in ${formatSeconds(Object.values(report.seconds).reduce((a, b) => a + b, 0))} -> ${report.out}`,
+    `done in ${formatSeconds(Object.values(report.seconds).reduce((a, b) => a + b, 0))} -> ${printable(report.out)}`,
   ]
     .filter(part => part !== '')
     .join('\n\n');
 }
 
-function inputText({ files, rows, bad, columns }: PrepareReport): string {
-  const chosen = Object.entries(columns).map(([role, name]) => `${role} = ${name}`);
-  const lines = [
-    `read ${formatCount(rows)} rows of ${files.length === 1 ? files[0]?.file : `${files.length} files`}  (${chosen.join(', ')})`,
-  ];
+/** What was read, and what of it was left out: for whoever prepares a log, and for whoever trains on one. */
+export function summaryLines(report: PrepareReport): string[] {
+  const { files, rows, bad, columns, guessed, notes, filters } = report;
+  const chosen = Object.entries(columns).map(
+    ([role, name]) => `${role} = ${printable(name)}${guessed.includes(role) ? ' (guessed)' : ''}`,
+  );
+  const source = files.length === 1 ? printable(files[0]?.file ?? '') : `${files.length} files`;
+  const lines = [`read ${formatCount(rows)} rows of ${source}: ${chosen.join(', ')}`, ...notes.map(printable)];
   if (bad.rows > 0) {
-    lines.push(`bad rows ${formatCount(bad.rows)} (${formatShare(bad.share)}), all in rejects.csv:`);
-    for (const [reason, n] of Object.entries(bad.reasons)) lines.push(`  ${formatCount(n).padStart(10)}  ${reason}`);
+    lines.push(`bad rows ${formatCount(bad.rows)} (${formatShare(bad.share)}), left out, all in rejects.csv:`);
+    for (const [reason, n] of Object.entries(bad.reasons)) {
+      lines.push(`  ${formatCount(n).padStart(10)}  ${printable(reason)}`);
+    }
     for (const row of bad.samples.slice(0, 5)) lines.push(`  ${badRowText(row)}`);
   }
-  return lines.join('\n');
-}
-
-function filterText({ filters }: PrepareReport): string {
-  if (filters.length === 0) return '';
-  return table(
-    ['filter', 'removed', 'left'],
-    filters.map(({ name, removed, left }) => [name, formatCount(removed), formatCount(left)]),
-  );
+  for (const { name, removed, left } of filters) {
+    lines.push(`filter ${printable(name)}: removed ${formatCount(removed)} events, ${formatCount(left)} left`);
+  }
+  return lines;
 }
 
 function storeText({ users, items, seenItems, events, time }: PrepareReport): string {
@@ -72,7 +72,9 @@ function lengthText({ lengths, users }: PrepareReport): string {
 function topText({ topItems }: PrepareReport): string {
   return `most frequent items\n${table(
     ['  id', 'events', 'share'],
-    topItems.slice(0, 5).map(({ id, events, share }) => [`  ${id}`, formatCount(events), formatShare(share)]),
+    topItems
+      .slice(0, 5)
+      .map(({ id, events, share }) => [`  ${printable(id)}`, formatCount(events), formatShare(share)]),
   )}`;
 }
 

@@ -98,13 +98,12 @@ function userIds({ shards }: SortTask): { first: number; last: number } {
 async function userRange(engine: Engine, task: SortTask): Promise<{ low: string; high: string; within: string }> {
   const { query } = task;
   const { first, last } = userIds(task);
-  const row = await engine.row(
-    `SELECT min(value) AS low, max(value) AS high FROM ${query.users} WHERE id BETWEEN ${first} AND ${last}`,
+  const range = `FROM ${query.users} WHERE id BETWEEN ${first} AND ${last}`;
+  const [low = '', high = ''] = await engine.texts(
+    `SELECT min(value)::VARCHAR ${range} UNION ALL SELECT max(value)::VARCHAR ${range}`,
   );
-  const [low, high] = [String(row['low']), String(row['high'])];
   const sql = query.integerUser ? String : literal;
-  const sayable = !`${low}${high}`.includes('\0'); // SQL text ends there
-  return { low, high, within: sayable ? `${query.user} BETWEEN ${sql(low)} AND ${sql(high)}` : 'true' };
+  return { low, high, within: `${query.user} BETWEEN ${sql(low)} AND ${sql(high)}` };
 }
 
 function shardWriter({ folder, columns, shards, lengths }: SortTask, tally: Int32Array): ShardWriter {

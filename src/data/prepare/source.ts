@@ -1,13 +1,16 @@
 // One input file as SQL: where its rows come from, and how to name a column with a type. CSV is typed by the reader,
 // which refuses a bad line and says why; Parquet and JSON lines are cast row by row, null when the cast fails.
 
-import { createReadStream, existsSync, statSync } from 'node:fs';
+import { closeSync, createReadStream, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { UserError } from '../../util/errors.js';
 import { type Engine, identifier, literal } from './engine.js';
 import type { CsvDialect } from './options.js';
+
+/** Stands in an integer column for a value that is there and is not what the column holds. */
+export const UNREADABLE = '(-9223372036854775808)';
 
 export interface Source {
   readonly file: string;
@@ -19,6 +22,8 @@ export interface Source {
   from(types: ReadonlyMap<string, string>): string;
   /** A column as an expression of that type. */
   value(column: string, type: string): string;
+  /** A column as a BIGINT where it is a whole number, written plainly: null without a value, UNREADABLE for any other. */
+  integer(column: string): string;
   /** SQL: true for a row that could not be taken apart at all. Undefined: the reader refuses such rows itself. */
   readonly malformed: string | undefined;
 }
@@ -26,11 +31,17 @@ export interface Source {
 export interface SourceOptions {
   readonly format: 'csv' | 'json' | 'parquet' | undefined;
   readonly csv: CsvDialect;
+  /** Read every column of a CSV, used or not. */
+  readonly wholeRows: boolean;
 }
 
 const REJECTS = 'ignore_errors = true, store_rejects = true';
 
-export async function openSource(engine: Engine, file: string, { format, csv }: SourceOptions): Promise<Source> {
+export async function openSource(
+  engine: Engine,
+  file: string,
+  { format, csv, wholeRows }: SourceOptions,
+): Promise<Source> {
   if (!existsSync(file)) throw new UserError('no-file', `${file} does not exist`, 'Check the path.');
   if (statSync(file).isDirectory()) {
     throw new UserError(
@@ -46,7 +57,7 @@ export async function openSource(engine: Engine, file: string, { format, csv }: 
     case 'json':
       return jsonSource(engine, file);
     default:
-      return csvSource(engine, file, csv);
+      return csvSource(engine, file, { dialect: csv, wholeRows });
   }
 }
 
@@ -57,7 +68,14 @@ function guessFormat(file: string): 'csv' | 'json' | 'parquet' {
   return 'csv';
 }
 
-async function csvSource(engine: Engine, file: string, dialect: CsvDialect): Promise<Source> {
+async function csvSource(
+  engine: Engine,
+  file: string,
+  { dialect, wholeRows }: { dialect: CsvDialect; wholeRows: boolean },
+): Promise<Source> {
+  if (dialect.encoding === undefined && looksLikeUtf16(file)) {
+    throw new UserError('utf-16', `${file} looks like UTF-16`, 'Add --encoding utf-16.');
+  }
   const given = [
     ...(dialect.delimiter === undefined ? [] : [`delim = ${literal(dialect.delimiter)}`]),
     ...(dialect.quote === '' ? ["quote = ''"] : []),
@@ -82,12 +100,26 @@ async function csvSource(engine: Engine, file: string, dialect: CsvDialect): Pro
     headerLines: header ? 1 : 0,
     malformed: undefined,
     value: column => identifier(column),
+    integer: column => plainInteger(identifier(column)),
     from: types => {
       const typed = columns.map(name => `${literal(name)}: ${literal(types.get(name) ?? 'VARCHAR')}`).join(', ');
-      return `read_csv(${literal(file)}, auto_detect = false, header = ${header}, delim = ${literal(delimiter)},
+      const rows = `read_csv(${literal(file)}, auto_detect = false, header = ${header}, delim = ${literal(delimiter)},
         quote = ${quote}, escape = ${quote}, encoding = ${literal(dialect.encoding ?? 'utf-8')}, columns = {${typed}}, ${REJECTS})`;
+      // Always true, and needs them all.
+      return wholeRows ? `(SELECT * FROM ${rows} WHERE hash(${columns.map(identifier).join(', ')}) IS NOT NULL)` : rows;
     },
   };
+}
+
+/** By its byte order mark, or because every second byte of its beginning is 0. */
+function looksLikeUtf16(file: string): boolean {
+  const head = Buffer.alloc(512);
+  const fd = openSync(file, 'r');
+  const length = readSync(fd, head);
+  closeSync(fd);
+  const mark = head.toString('hex', 0, 2);
+  const zeros = [0, 1].map(odd => head.subarray(0, length).filter((byte, i) => i % 2 === odd && byte === 0).length);
+  return length >= 2 && (mark === 'fffe' || mark === 'feff' || Math.max(...zeros) > 0.4 * length);
 }
 
 function parseNames(json: unknown): string[] {
@@ -114,23 +146,28 @@ async function jsonSource(engine: Engine, file: string): Promise<Source> {
       'JSON input is one object per line.',
     );
   }
+  const text = (column: string): string =>
+    `json_extract_string(line, ${literal(`$."${column.replaceAll('"', '\\"')}"`)})`;
   return {
     file,
     format: 'json',
     columns: keys.map(row => String(row['name'])),
     headerLines: 0,
     malformed: 'line IS NULL',
-    value: (column, type) =>
-      `TRY_CAST(json_extract_string(line, ${literal(`$."${column.replaceAll('"', '\\"')}"`)}) AS ${type})`,
+    value: (column, type) => `TRY_CAST(${text(column)} AS ${type})`,
+    integer: column => plainInteger(text(column)),
     from: () => from,
   };
 }
+
+const INTEGER_TYPE = /^U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$/;
 
 async function parquetSource(engine: Engine, file: string): Promise<Source> {
   const from = `read_parquet(${literal(file)})`;
   const described = await engine.rows(`DESCRIBE SELECT * FROM ${from}`).catch((cause: unknown) => {
     throw unreadable(file, cause);
   });
+  const types = new Map(described.map(row => [String(row['column_name']), String(row['column_type'])]));
   return {
     file,
     format: 'parquet',
@@ -138,6 +175,10 @@ async function parquetSource(engine: Engine, file: string): Promise<Source> {
     headerLines: 0,
     malformed: undefined,
     value: (column, type) => `TRY_CAST(${identifier(column)} AS ${type})`,
+    integer: column =>
+      INTEGER_TYPE.test(types.get(column) ?? '')
+        ? `CASE WHEN ${identifier(column)} IS NOT NULL THEN coalesce(TRY_CAST(${identifier(column)} AS BIGINT), ${UNREADABLE}) END`
+        : plainInteger(`${identifier(column)}::VARCHAR`),
     from: () => from,
   };
 }
@@ -152,6 +193,12 @@ function unreadable(file: string, cause: unknown): UserError {
       cause,
     },
   );
+}
+
+/** A text of which the cast to an integer is the same text again: not 7.7, 1e1, 007, +7 or one with a blank. */
+export function plainInteger(text: string): string {
+  const number = `TRY_CAST(${text} AS BIGINT)`;
+  return `CASE WHEN ${number}::VARCHAR = ${text} THEN ${number} WHEN ${text} <> '' THEN ${UNREADABLE} END`;
 }
 
 /** DuckDB takes the end of a cut-off gzip file for the end of the log: so it is read once more, in the background, to its end. */

@@ -6,10 +6,11 @@ import { writeFully } from '../../util/atomic-file.js';
 import { UserError } from '../../util/errors.js';
 import { formatCount, formatShare } from '../../util/terminal.js';
 import type { TimeKind } from '../store/store-index.js';
-import type { Columns } from './columns.js';
+import { badRowText } from './bad-row-text.js';
+import type { Columns, Field } from './columns.js';
 import { type Engine, type Row, count, literal } from './engine.js';
 import type { BadRow, PrepareReport } from './options.js';
-import { type Source, checkGzip } from './source.js';
+import { type Source, UNREADABLE, checkGzip } from './source.js';
 
 /**
  * The staged table: one struct `event` with user_key, item_key, time?, action?, x0.. for the extra columns. DuckDB keeps a
@@ -24,34 +25,37 @@ export function ofEvent(field: string): string {
 
 const YEAR_2100_S = 4_102_444_800;
 const LATEST: Record<TimeKind, number> = {
-  order: Number.MAX_SAFE_INTEGER,
+  order: 2 ** 62,
   s: YEAR_2100_S,
   ms: YEAR_2100_S * 1e3,
   us: YEAR_2100_S * 1e6,
   ns: YEAR_2100_S * 1e9,
 };
 const SAMPLES_PER_REASON = 3;
+/** As DuckDB calls it. */
+const INVALID_ENCODING = 'invalid encoding';
 
 export type Staged = Pick<PrepareReport, 'files' | 'rows' | 'bad'>;
 
+/** What a store holds of an action code. */
+const LARGEST_CODE = 2 ** 31 - 1;
+
 export interface StageOptions {
   readonly rejects: string;
-  /** Where the rejects stay when there are too many of them and the store is given up. */
-  readonly keepRejects: string;
-  readonly maxBad: number;
   readonly onFile: (file: string) => void;
 }
 
+/** Reads all files. The bad rows are in the staged table still: settle() takes them out. */
 export async function stage(
   engine: Engine,
   sources: readonly Source[],
   columns: Columns,
-  { rejects, keepRejects, maxBad, onFile }: StageOptions,
+  { rejects, onFile }: StageOptions,
 ): Promise<Staged> {
   const fields = stagedFields(columns, sources);
   const rules = badRules(columns, sources);
   const members = fields.map(({ name, sqlType }) => `${name} ${sqlType}`);
-  await engine.run(`CREATE TABLE ${EVENTS} (event STRUCT(${members.join(', ')}))`);
+  await engine.run(`CREATE OR REPLACE TABLE ${EVENTS} (event STRUCT(${members.join(', ')}))`);
   const ledger = new BadRowLedger(rejects);
   const files: { file: string; rows: number; bad: number }[] = [];
   let staged = 0;
@@ -70,19 +74,28 @@ export async function stage(
     ledger.close();
   }
   const rows = files.reduce((n, file) => n + file.rows, 0);
-  const bad = {
-    rows: ledger.rows,
-    share: rows > 0 ? ledger.rows / rows : 0,
-    reasons: ledger.reasons,
-    samples: ledger.samples,
-  };
+  const { rows: bad, reasons, samples } = ledger;
+  return { files, rows, bad: { rows: bad, share: rows > 0 ? bad / rows : 0, reasons, samples } };
+}
+
+export interface SettleOptions {
+  readonly sources: readonly Source[];
+  readonly columns: Columns;
+  readonly rejects: string;
+  /** Where the rejects stay when there are too many of them and the store is given up. */
+  readonly keepRejects: string;
+  readonly maxBad: number;
+}
+
+/** Takes the bad rows out of the staged table, or stops when there are too many. */
+export async function settle(engine: Engine, { rows, bad }: Staged, options: SettleOptions): Promise<void> {
+  const { sources, columns, rejects, keepRejects, maxBad } = options;
   if (rows === 0) throw new UserError('no-rows', 'the input has no rows', 'Check the files and the header.');
   if (rows === bad.rows || bad.share > maxBad) {
     copyFileSync(rejects, keepRejects);
     throw tooManyBadRows(rows, bad, { maxBad, keepRejects });
   }
-  if (ledger.rows > 0) await engine.run(`DELETE FROM ${EVENTS} WHERE ${anyOf(rules)}`);
-  return { files, rows, bad };
+  if (bad.rows > 0) await engine.run(`DELETE FROM ${EVENTS} WHERE ${anyOf(badRules(columns, sources))}`);
 }
 
 interface StagedField {
@@ -125,18 +138,36 @@ interface BadRule {
 
 /** Reasons for which a row that could be read is bad all the same; the first that holds counts. */
 function badRules({ user, item, time, timeKind, action }: Columns, sources: readonly Source[]): BadRule[] {
+  const missing = ({ name }: Field, role: string): BadRule => ({
+    when: `${ofEvent(name)} IS NULL`,
+    reason: `${role} missing`,
+  });
+  const unreadable = ({ name, sqlType }: Field, reason: string): BadRule[] =>
+    sqlType === 'BIGINT' ? [{ when: `${ofEvent(name)} = ${UNREADABLE}`, reason }] : [];
   return [
     ...(sources.some(mayBeMalformed) ? [{ when: ofEvent(MALFORMED.name), reason: 'malformed record' }] : []),
-    { when: `${ofEvent(user.name)} IS NULL`, reason: 'user missing' },
-    { when: `${ofEvent(item.name)} IS NULL`, reason: 'item missing' },
+    missing(user, 'user'),
+    ...unreadable(user, 'user is no whole number'),
+    missing(item, 'item'),
+    ...unreadable(item, 'item is no whole number'),
     ...(time
       ? [
-          { when: `${ofEvent(time.name)} IS NULL`, reason: 'time missing' },
+          missing(time, 'time'),
+          ...unreadable(time, 'unreadable time'),
           { when: `${ofEvent(time.name)} < 0`, reason: 'time is negative' },
-          { when: `${ofEvent(time.name)} > ${LATEST[timeKind]}`, reason: 'time is after the year 2100' },
+          {
+            when: `${ofEvent(time.name)} > ${LATEST[timeKind]}`,
+            reason: timeKind === 'order' ? 'time is beyond 2^62' : 'time is after the year 2100',
+          },
         ]
       : []),
-    ...(action ? [{ when: `${ofEvent(action.name)} IS NULL`, reason: 'action missing' }] : []),
+    ...(action ? [missing(action, 'action')] : []),
+    ...(action?.kind === 'code'
+      ? [
+          ...unreadable(action, 'action is no whole number'),
+          { when: `abs(${ofEvent(action.name)}) > ${LARGEST_CODE}`, reason: 'action is beyond 32 bits' },
+        ]
+      : []),
   ];
 }
 
@@ -197,8 +228,6 @@ async function recordBadRows(
   at: { rules: readonly BadRule[]; firstRow: number; rejected: Rejected; ledger: BadRowLedger },
 ): Promise<void> {
   const first = `CASE ${at.rules.map(({ when }, r) => `WHEN ${when} THEN ${r}`).join(' ')} END`;
-  // What a reader that types the lines itself refuses, the others hand on as null.
-  const unreadable = source.format === 'csv' ? '' : ' or unreadable';
   let before = 0;
   await engine.eachRow(
     `SELECT rowid AS row, ${first} AS rule, event.* FROM ${EVENTS}
@@ -210,8 +239,8 @@ async function recordBadRows(
         line++;
       }
       const shown = Object.entries(values).filter(([name]) => name !== MALFORMED.name);
-      const content = shown.map(([name, value]) => `${name}=${value ?? ''}`);
-      const reason = (at.rules[Number(rule)]?.reason ?? 'bad').replace(/missing$/, `missing${unreadable}`);
+      const content = shown.map(([name, value]) => `${name}=${`(${value})` === UNREADABLE ? '?' : (value ?? '')}`);
+      const reason = at.rules[Number(rule)]?.reason ?? 'bad';
       at.ledger.add({ file: source.file, line, reason, content: content.join(' ') });
     },
   );
@@ -250,17 +279,14 @@ function tooManyBadRows(
   const reasons = Object.entries(bad.reasons).map(([reason, n]) => `${reason}: ${formatCount(n)}`);
   const samples = bad.samples.slice(0, 5).map(row => `\n    ${badRowText(row)}`);
   const remedy =
-    bad.rows === rows
-      ? 'No row is left: check the column names, the delimiter and the header.'
-      : `At most ${formatShare(maxBad)} may be bad: mend the file, name the columns, or raise --max-bad.`;
+    (bad.reasons[INVALID_ENCODING] ?? 0) * 2 > bad.rows
+      ? 'The text is not UTF-8: add --encoding latin-1 if it comes from an older Windows or European system.'
+      : bad.rows === rows
+        ? 'No row is left: check the column names, the delimiter and the header.'
+        : `At most ${formatShare(maxBad)} may be bad: mend the file, name the columns, or raise --max-bad.`;
   return new UserError(
     'too-many-bad-rows',
     `${formatCount(bad.rows)} of ${formatCount(rows)} rows are bad (${formatShare(bad.share)}): ${reasons.join(', ')}${samples.join('')}`,
     `${remedy} All of them are in ${keepRejects}.`,
   );
-}
-
-/** One line, whatever the row holds. */
-export function badRowText({ file, line, reason, content }: BadRow): string {
-  return `${file}:${line}  ${reason}: ${(content.split('\n')[0] ?? '').slice(0, 80)}`;
 }

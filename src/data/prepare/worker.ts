@@ -3,7 +3,8 @@
 import { z } from 'zod';
 import { UserError } from '../../util/errors.js';
 import { buildStore } from './build-store.js';
-import { UnknownColumnError } from './columns.js';
+import { ChoiceError } from './choice-error.js';
+import { explainFailure } from './failures.js';
 import { PREPARE_OPTIONS } from './options.js';
 import type { WorkerMessage } from './prepare.js';
 
@@ -19,11 +20,13 @@ async function work(message: unknown): Promise<void> {
     const report = await buildStore(options, folder, progress => send({ kind: 'progress', progress }));
     send({ kind: 'done', report });
   } catch (error) {
-    if (error instanceof UnknownColumnError) send({ kind: 'unknown-column', role: error.role, columns: error.columns });
-    else if (error instanceof UserError) {
-      send({ kind: 'user-error', code: error.code, message: error.message, remedy: error.remedy });
+    if (error instanceof ChoiceError) {
+      const { code, message: what, remedy, option, choices } = error;
+      send({ kind: 'choice', choice: { code, message: what, remedy, option, choices } });
     } else {
-      send({ kind: 'crash', message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+      const told = error instanceof UserError ? error : explainFailure(error, folder);
+      if (told) send({ kind: 'user-error', code: told.code, message: told.message, remedy: told.remedy });
+      else send({ kind: 'crash', message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
     }
   }
   process.disconnect();

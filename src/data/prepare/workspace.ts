@@ -1,11 +1,12 @@
 // The folder in which a store grows before it is moved into place. Its name carries the process that owns it, so that a
 // later run can tell a leftover of a killed one and remove it.
 
-import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
-import { makeFolder, syncFolder } from '../../util/atomic-file.js';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { makeFolder } from '../../util/atomic-file.js';
 import { UserError } from '../../util/errors.js';
 import { INDEX_FILE } from '../store/store-index.js';
+import { partialFolder, removeLeftovers, replaceStore } from '../store/store-place.js';
 
 export class Workspace {
   readonly folder: string;
@@ -16,22 +17,17 @@ export class Workspace {
   constructor(out: string, { force, pid = process.pid }: { force: boolean; pid?: number }) {
     this.out = resolve(out);
     this.force = force;
+    makeFolder(dirname(this.out));
+    removeLeftovers(this.out);
     this.refuseExisting();
-    const parent = dirname(this.out);
-    makeFolder(parent);
-    removeLeftovers(parent, basename(this.out));
-    this.folder = join(parent, partialName(basename(this.out), pid));
+    this.folder = partialFolder(this.out, pid);
     makeFolder(this.folder);
   }
 
   /** Move the finished store into place. */
   commit(): void {
     this.refuseExisting();
-    const old = `${this.folder}.old`;
-    if (existsSync(this.out)) renameSync(this.out, old);
-    renameSync(this.folder, this.out);
-    syncFolder(dirname(this.out));
-    rmSync(old, { recursive: true, force: true });
+    replaceStore(this.folder, this.out);
   }
 
   discard(): void {
@@ -50,26 +46,5 @@ export class Workspace {
         'Give another --out, or --force to replace it.',
       );
     }
-  }
-}
-
-function partialName(name: string, pid: number): string {
-  return `.${name}.${pid}.partial`;
-}
-
-function removeLeftovers(parent: string, name: string): void {
-  for (const entry of readdirSync(parent)) {
-    const pid = entry.startsWith(`.${name}.`) ? /\.(\d+)\.partial(\.old)?$/.exec(entry)?.[1] : undefined;
-    if (pid === undefined || !entry.startsWith(partialName(name, Number(pid))) || isAlive(Number(pid))) continue;
-    rmSync(join(parent, entry), { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }

@@ -177,7 +177,7 @@ async function storedColumns(engine: Engine, columns: Columns, range: CompactRan
   const outputs: Output[] = [{ name: 'item', dtype: 'I32', sql: item, missing: 0 }];
   if (columns.timeKind !== 'order') outputs.push({ name: 'time', dtype: 'I64', sql: ofEvent('time'), missing: 0 });
   if (columns.action) {
-    const sql = columns.action.kind === 'label' ? `${ACTIONS}.id` : ofEvent('action');
+    const sql = columns.action.kind === 'label' ? `${ACTIONS}.id` : `${ofEvent('action')}::INTEGER`;
     outputs.push({ name: 'action', dtype: 'I32', sql, missing: 0 });
   }
   for (const [x, { name, dtype }] of columns.extras.entries()) {
@@ -196,7 +196,7 @@ async function actionEntry(engine: Engine, { action }: Columns): Promise<ActionE
     `CREATE TABLE ${ACTIONS} AS SELECT label, (row_number() OVER (ORDER BY label) - 1)::INTEGER AS id
      FROM (SELECT DISTINCT ${ofEvent('action')} AS label FROM ${EVENTS})`,
   );
-  const labels = await engine.rows(`SELECT label FROM ${ACTIONS} ORDER BY id LIMIT ${MAX_LABELS + 1}`);
+  const labels = await engine.texts(`SELECT label FROM ${ACTIONS} ORDER BY id LIMIT ${MAX_LABELS + 1}`);
   if (labels.length > MAX_LABELS) {
     throw new UserError(
       'too-many-actions',
@@ -204,5 +204,5 @@ async function actionEntry(engine: Engine, { action }: Columns): Promise<ActionE
       'Name another --action.',
     );
   }
-  return { kind: 'label', labels: labels.map(row => String(row['label'])) };
+  return { kind: 'label', labels };
 }

@@ -36,7 +36,7 @@ export function sealShard({ folder, shard, dense }: SealTask): ShardEntry {
     }
     fsyncSync(fd);
     const { file, firstUser, users, events } = shard;
-    return { file, sha256: sha256(content), firstUser, users, events };
+    return { file, sha256: sha256(content), bytes: size, firstUser, users, events };
   } finally {
     closeSync(fd);
   }

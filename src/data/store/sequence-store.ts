@@ -5,17 +5,14 @@
 import { join } from 'node:path';
 import { mapFile } from '../../native/device.js';
 import { UserError } from '../../util/errors.js';
-import { sha256File } from '../../util/hash.js';
 import { SafetensorsFile } from '../../util/safetensors.js';
 import type { EventColumns, SequenceSource, Split } from '../sequence-source.js';
 import { copyInts, copyTimes } from './copy-columns.js';
-import { type StoreIndex, readStoreIndex } from './store-index.js';
+import { damagedStore } from './damaged-store.js';
+import { readStoreIndex } from './read-index.js';
+import { type ShardEntry, type StoreIndex, TICKS_PER_DAY, contentHash } from './store-index.js';
+import { verifyStore } from './verify-store.js';
 import { Vocabulary } from './vocabulary.js';
-
-export interface OpenOptions {
-  /** Check every file against its checksum before use. */
-  readonly verify?: boolean;
-}
 
 /** One user's events, copied out of the store. */
 export interface Sequence {
@@ -34,7 +31,10 @@ export class SequenceStore implements SequenceSource {
   readonly lengths: Int32Array;
   readonly split: Split;
   readonly fingerprint: string;
+  /** SHA-256 over everything a model can see, actions and features too: see contentHash. */
+  readonly content: string;
   readonly hasTime: boolean;
+  readonly ticksPerDay?: number;
   readonly hasAction: boolean;
   readonly userVocabulary: Vocabulary;
   readonly itemVocabulary: Vocabulary;
@@ -43,10 +43,9 @@ export class SequenceStore implements SequenceSource {
   /** First event of each user inside its shard. */
   private readonly start: Int32Array;
 
-  static open(folder: string, options: OpenOptions = {}): SequenceStore {
-    const index = readStoreIndex(folder);
-    if (options.verify) verifyChecksums(folder, index);
-    return new SequenceStore(folder, index);
+  /** Checks index, sizes and layout, which is quick; the bytes themselves are checked by verify(). */
+  static open(folder: string): SequenceStore {
+    return new SequenceStore(folder, readStoreIndex(folder));
   }
 
   private constructor(folder: string, index: StoreIndex) {
@@ -56,19 +55,16 @@ export class SequenceStore implements SequenceSource {
     this.items = index.items;
     this.events = index.events;
     this.fingerprint = index.split.fingerprint;
-    this.hasTime = index.time.kind !== 'order';
+    this.content = contentHash(index);
+    const { kind } = index.time;
+    this.hasTime = kind !== 'order';
+    if (kind !== 'order') this.ticksPerDay = TICKS_PER_DAY[kind];
     this.hasAction = index.action !== null;
     this.userVocabulary = new Vocabulary(folder, index.vocabulary.user);
     this.itemVocabulary = new Vocabulary(folder, index.vocabulary.item);
-
-    const file = new SafetensorsFile(join(folder, index.split.file));
-    this.lengths = file.read('length', 'I32');
-    this.split = {
-      kind: index.split.kind,
-      trainEnd: file.read('train_end', 'I32'),
-      validationEnd: file.read('validation_end', 'I32'),
-    };
-    file.close();
+    const { lengths, split } = readSplit(folder, index);
+    this.lengths = lengths;
+    this.split = split;
 
     this.shards = index.shards.map(() => undefined);
     this.shardOf = new Uint32Array(this.users);
@@ -81,13 +77,35 @@ export class SequenceStore implements SequenceSource {
         start += this.lengths[u] ?? 0;
       }
       if (start !== shard.events) {
-        throw new UserError(
-          'damaged-store',
-          `${shard.file} should hold ${shard.events} events, ${index.split.file} counts ${start}`,
-          'Prepare the log again.',
+        throw damagedStore(
+          join(folder, shard.file),
+          `should hold ${shard.events} events, ${index.split.file} counts ${start}`,
         );
       }
     });
+  }
+
+  /**
+   * Compares every file with its checksum and computes the fingerprint anew; rejects with what is wrong. Works in slices,
+   * so that it may run beside training: whatever was made of an unsound store is to be thrown away.
+   */
+  verify(signal?: AbortSignal): Promise<void> {
+    return verifyStore(this, signal);
+  }
+
+  itemCounts(part: 'validation' | 'test'): Int32Array | undefined {
+    const { counts: entry, vocabulary } = this.index;
+    if (!entry) return undefined; // a store of version 1
+    const path = join(this.folder, entry.file);
+    const file = new SafetensorsFile(path);
+    const stored = file.read(part === 'validation' ? 'train' : 'train_validation', 'I32');
+    file.close();
+    if (stored.length !== vocabulary.item.size) {
+      throw damagedStore(path, `counts ${stored.length} items, the vocabulary holds ${vocabulary.item.size}`);
+    }
+    const counts = new Int32Array(this.items);
+    counts.set(stored);
+    return counts;
   }
 
   length(user: number): number {
@@ -152,9 +170,39 @@ export class SequenceStore implements SequenceSource {
   private shard(s: number): Shard {
     const mapped = this.shards[s];
     if (mapped) return mapped;
-    const shard = mapShard(join(this.folder, this.index.shards[s]?.file ?? ''), this);
+    const entry = this.index.shards[s];
+    if (!entry) throw new RangeError(`there is no shard ${s}`);
+    const shard = mapShard(this.folder, entry, this);
     this.shards[s] = shard;
     return shard;
+  }
+}
+
+function readSplit(folder: string, { users, split: entry }: StoreIndex): { lengths: Int32Array; split: Split } {
+  const path = join(folder, entry.file);
+  const file = new SafetensorsFile(path);
+  try {
+    const lengths = file.read('length', 'I32');
+    const trainEnd = file.read('train_end', 'I32');
+    const validationEnd = file.read('validation_end', 'I32');
+    const totals = { train: 0, validation: 0, test: 0 };
+    for (let u = 0; u < users; u++) {
+      const [train, validation, length] = [trainEnd[u] ?? -1, validationEnd[u] ?? -1, lengths[u] ?? -1];
+      if (train < 0 || train > validation || validation > length) {
+        throw damagedStore(path, `cuts user ${u} at ${train} and ${validation} of ${length} events`);
+      }
+      totals.train += train;
+      totals.validation += validation - train;
+      totals.test += length - validation;
+    }
+    const { train, validation, test } = totals;
+    const agrees = train === entry.train && validation === entry.validation && test === entry.test;
+    if (lengths.length !== users || trainEnd.length !== users || validationEnd.length !== users || !agrees) {
+      throw damagedStore(path, `does not hold the split of ${users} users that the index describes`);
+    }
+    return { lengths, split: { kind: entry.kind, trainEnd, validationEnd } };
+  } finally {
+    file.close();
   }
 }
 
@@ -166,32 +214,28 @@ interface Shard {
   readonly time: Int32Array | undefined;
 }
 
-function mapShard(path: string, { hasTime, hasAction }: { hasTime: boolean; hasAction: boolean }): Shard {
+function mapShard(
+  folder: string,
+  { file: name, events }: ShardEntry,
+  has: { hasTime: boolean; hasAction: boolean },
+): Shard {
+  const path = join(folder, name);
   const file = new SafetensorsFile(path);
-  const buffer = mapFile(path);
-  const view = (name: string, dtype: 'I32' | 'I64'): Int32Array => {
-    const { offset, bytes } = file.place(name, dtype);
-    return new Int32Array(buffer, offset, bytes / 4);
-  };
-  const shard = {
-    item: view('item', 'I32'),
-    action: hasAction ? view('action', 'I32') : undefined,
-    time: hasTime ? view('time', 'I64') : undefined,
-  };
-  file.close();
-  return shard;
-}
-
-function verifyChecksums(folder: string, index: StoreIndex): void {
-  const files = [...index.shards, index.vocabulary.user, index.vocabulary.item, index.split, ...index.features];
-  for (const { file, sha256 } of files) {
-    const actual = sha256File(join(folder, file));
-    if (actual !== sha256) {
-      throw new UserError(
-        'damaged-store',
-        `${join(folder, file)} has checksum ${actual}, its index says ${sha256}`,
-        'Prepare the log again, or copy the store again.',
-      );
-    }
+  try {
+    const buffer = mapFile(path);
+    const view = (column: string, dtype: 'I32' | 'I64'): Int32Array => {
+      const { offset, bytes } = file.place(column, dtype);
+      if (bytes !== events * (dtype === 'I64' ? 8 : 4) || offset + bytes > buffer.byteLength) {
+        throw damagedStore(path, `has ${bytes} bytes of '${column}' for ${events} events`);
+      }
+      return new Int32Array(buffer, offset, bytes / 4);
+    };
+    return {
+      item: view('item', 'I32'),
+      action: has.hasAction ? view('action', 'I32') : undefined,
+      time: has.hasTime ? view('time', 'I64') : undefined,
+    };
+  } finally {
+    file.close();
   }
 }

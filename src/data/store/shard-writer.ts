@@ -12,7 +12,7 @@ export interface Column {
   readonly dtype: ColumnDtype;
 }
 
-export type ShardPlan = Omit<ShardEntry, 'sha256'>;
+export type ShardPlan = Omit<ShardEntry, 'sha256' | 'bytes'>;
 
 /** 2^21 events are 32 MB with item, time and action: one sequential write, and small beside the sort's memory. */
 const CAPACITY = 1 << 21;

@@ -1,25 +1,35 @@
 // index.json of a sequence store: what is in the folder, where, and with which checksum. It is written last, so a
-// folder that has one is complete. Layout of the folder:
+// folder that has one is complete. No number in it is believed before it agrees with the others and with the sizes of the
+// files (read-index.ts). Layout of the folder:
 //
 //   index.json                    this file
 //   events-00000.safetensors ...  jagged events of consecutive users: offsets i64 [users+1], item i32, time i64, ...
 //   users.safetensors             vocabulary of the users, dense -> original, and back by the ascending order
 //   items.safetensors             the same for the items
 //   split.safetensors             length, train_end, validation_end i32 [users]
+//   counts.safetensors            train, train_validation i32 [items of the vocabulary]: events of each item
 //   report.json, rejects.csv      what was read, filtered and refused
 
-import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { writeFileAtomic } from '../../util/atomic-file.js';
-import { UserError } from '../../util/errors.js';
+import { canonicalJson, sha256 } from '../../util/hash.js';
 
 export const INDEX_FILE = 'index.json';
 
-const FILE = z.strictObject({ file: z.string(), sha256: z.string().length(64) });
+const HASH = z.string().regex(/^[0-9a-f]{64}$/);
 const COUNT = z.int().nonnegative();
 
-const VOCABULARY = FILE.extend({
+const FILE = z.strictObject({
+  /** A name inside the folder. */
+  file: z.string().regex(/^\w[\w-]*\.safetensors$/),
+  sha256: HASH,
+  /** Absent in version 1. */
+  bytes: COUNT.optional(),
+});
+export type FileEntry = z.infer<typeof FILE>;
+
+export const VOCABULARY = FILE.extend({
   /** integer: i64 `value`. text: UTF-8 `bytes` cut by `offsets`. */
   kind: z.enum(['integer', 'text']),
   size: COUNT,
@@ -31,12 +41,20 @@ const VOCABULARY = FILE.extend({
 export const TIME_KIND = z.enum(['order', 's', 'ms', 'us', 'ns']);
 export type TimeKind = z.infer<typeof TIME_KIND>;
 
+export const TICKS_PER_DAY: Readonly<Record<Exclude<TimeKind, 'order'>, number>> = {
+  s: 86_400,
+  ms: 86_400e3,
+  us: 86_400e6,
+  ns: 86_400e9,
+};
+
 const COLUMN_DTYPE = z.enum(['I32', 'I64', 'F32', 'U8']);
 export type ColumnDtype = z.infer<typeof COLUMN_DTYPE>;
 
-const STORE_INDEX = z.strictObject({
+export const STORE_INDEX = z.strictObject({
   format: z.literal('turbogr-store'),
-  version: z.literal(1),
+  /** 2 adds to 1: `checksum`, `bytes` of every file, `counts`. */
+  version: z.union([z.literal(1), z.literal(2)]),
   users: COUNT,
   /** Size of the catalogue to rank; at least the item vocabulary's size. */
   items: COUNT,
@@ -51,11 +69,12 @@ const STORE_INDEX = z.strictObject({
   vocabulary: z.strictObject({ user: VOCABULARY, item: VOCABULARY }),
   split: FILE.extend({
     kind: z.string(),
-    fingerprint: z.string().length(64),
+    fingerprint: HASH,
     train: COUNT,
     validation: COUNT,
     test: COUNT,
   }),
+  counts: FILE.optional(),
   /** Feature tables aligned with the dense ids, by 'user' or 'item'. */
   features: z.array(
     FILE.extend({
@@ -65,8 +84,10 @@ const STORE_INDEX = z.strictObject({
       leftOut: z.array(z.string()),
     }),
   ),
+  /** SHA-256 of all of the above in canonical JSON. */
+  checksum: HASH.optional(),
 });
-export type StoreIndex = z.infer<typeof STORE_INDEX>;
+export type StoreIndex = Omit<z.infer<typeof STORE_INDEX>, 'checksum'>;
 export type ShardEntry = StoreIndex['shards'][number];
 export type VocabularyEntry = z.infer<typeof VOCABULARY>;
 export type SplitEntry = StoreIndex['split'];
@@ -74,22 +95,32 @@ export type FeatureEntry = StoreIndex['features'][number];
 export type ActionEntry = NonNullable<StoreIndex['action']>;
 
 export function writeStoreIndex(folder: string, index: StoreIndex): void {
-  writeFileAtomic(join(folder, INDEX_FILE), `${JSON.stringify(index, null, 2)}\n`);
+  const whole = index.version === 1 ? index : { ...index, checksum: sha256(canonicalJson(index)) };
+  writeFileAtomic(join(folder, INDEX_FILE), `${JSON.stringify(whole, null, 2)}\n`);
 }
 
-export function readStoreIndex(folder: string): StoreIndex {
-  const path = join(folder, INDEX_FILE);
-  if (!existsSync(path)) {
-    throw new UserError('not-a-store', `${folder} has no ${INDEX_FILE}`, 'Give a folder made by `turbogr prepare`.');
-  }
-  try {
-    return STORE_INDEX.parse(JSON.parse(readFileSync(path, 'utf8')));
-  } catch (cause) {
-    throw new UserError(
-      'damaged-store',
-      `${path} is not a store index: ${cause instanceof Error ? cause.message : String(cause)}`,
-      'Prepare the log again.',
-      { cause },
-    );
-  }
+/** All files of the store that the index describes. */
+export function filesOf({ shards, vocabulary, split, counts, features }: StoreIndex): FileEntry[] {
+  return [...shards, vocabulary.user, vocabulary.item, split, ...(counts ? [counts] : []), ...features];
+}
+
+/**
+ * One hash for everything that a model can see: events with times, actions and extra columns, ids, split, features. The
+ * fingerprint covers what an evaluation compares and is the same for stores with other actions or features; this is not.
+ */
+export function contentHash(index: StoreIndex): string {
+  const { items, time, columns, action, vocabulary, split, shards, features } = index;
+  const hashes = (files: readonly FileEntry[]): string[] => files.map(({ sha256: hash }) => hash);
+  return sha256(
+    canonicalJson({
+      format: 'turbogr-content-1',
+      items,
+      time,
+      columns,
+      action,
+      fingerprint: split.fingerprint,
+      files: hashes([vocabulary.user, vocabulary.item, split, ...shards]),
+      features: features.map(table => ({ of: table.of, columns: table.columns, sha256: table.sha256 })),
+    }),
+  );
 }

@@ -2,8 +2,8 @@
 
 import { type Hash, createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { sha256File } from '../../util/hash.js';
 import { SafetensorsWriter } from '../../util/safetensors.js';
+import { fileEntry } from './file-entry.js';
 import type { VocabularyEntry } from './store-index.js';
 
 export interface VocabularyShape {
@@ -15,6 +15,14 @@ export interface VocabularyShape {
   readonly textBytes: number;
 }
 
+/** Texts are hashed in blocks of this many, whatever pieces they come in: the ends of a block, then its bytes. */
+export const TEXT_BLOCK = 2048;
+
+/** To be updated with the values in dense order. */
+export function vocabularyHash(kind: 'integer' | 'text', size: number): Hash {
+  return createHash('sha256').update(`${kind} ${size}\n`);
+}
+
 export class VocabularyWriter {
   readonly size: number;
   private readonly folder: string;
@@ -22,6 +30,7 @@ export class VocabularyWriter {
   private readonly writer: SafetensorsWriter;
   private readonly hash: Hash;
   private textEnd = 0;
+  private block: Uint8Array[] = [];
 
   constructor(folder: string, shape: VocabularyShape) {
     this.folder = folder;
@@ -36,7 +45,7 @@ export class VocabularyWriter {
         : { bytes: { dtype: 'U8', shape: [textBytes] }, offsets: { dtype: 'I64', shape: [size + 1] } }),
     });
     if (shape.kind === 'text') this.writer.append('offsets', BigInt64Array.of(0n));
-    this.hash = createHash('sha256').update(`${shape.kind} ${size}\n`);
+    this.hash = vocabularyHash(shape.kind, size);
   }
 
   /** The next values in dense order: integers. */
@@ -46,19 +55,24 @@ export class VocabularyWriter {
     this.hash.update(values);
   }
 
-  /** The next values in dense order: text. */
-  addTexts(values: readonly string[], counts: BigInt64Array): void {
-    const ends = new BigInt64Array(values.length);
-    const pieces = values.map((value, i) => {
-      const bytes = Buffer.from(value);
-      ends[i] = BigInt((this.textEnd += bytes.length));
-      return bytes;
-    });
-    const bytes = Buffer.concat(pieces);
+  /** The next values in dense order: UTF-8 text. */
+  addTexts(values: readonly Uint8Array[], counts: BigInt64Array): void {
+    for (let from = 0; from < values.length; ) {
+      const piece = values.slice(from, from + TEXT_BLOCK - this.block.length);
+      this.block.push(...piece);
+      if (this.block.length === TEXT_BLOCK) this.flushTexts();
+      from += piece.length;
+    }
+    this.writer.append('count', counts);
+  }
+
+  private flushTexts(): void {
+    const ends = BigInt64Array.from(this.block, text => BigInt((this.textEnd += text.length)));
+    const bytes = Buffer.concat(this.block);
     this.writer.append('bytes', bytes);
     this.writer.append('offsets', ends);
-    this.writer.append('count', counts);
     this.hash.update(ends).update(bytes);
+    this.block = [];
   }
 
   /** The next dense ids in ascending order of their values. */
@@ -68,10 +82,11 @@ export class VocabularyWriter {
 
   /** The index entry, and the SHA-256 of the values in dense order. */
   finish(): { entry: VocabularyEntry; content: string } {
+    if (this.block.length > 0) this.flushTexts();
     this.writer.close();
     const { file, kind, size, order } = this.shape;
     return {
-      entry: { file, kind, size, order, sha256: sha256File(join(this.folder, file)) },
+      entry: { ...fileEntry(this.folder, file), kind, size, order },
       content: this.hash.digest('hex'),
     };
   }

@@ -5,6 +5,7 @@
 
 import { join } from 'node:path';
 import { SafetensorsFile } from '../../util/safetensors.js';
+import { damagedStore } from './damaged-store.js';
 import type { VocabularyEntry } from './store-index.js';
 
 export class Vocabulary {
@@ -60,7 +61,10 @@ export class Vocabulary {
     } else {
       const offsets = new BigInt64Array(size + 1);
       file.readInto('offsets', 'I64', 0, offsets);
-      const bytes = Buffer.alloc(Number(offsets[size]));
+      const end = Number(offsets[size]);
+      const stored = file.place('bytes', 'U8').bytes;
+      if (!(end >= 0 && end <= stored)) throw damagedStore(this.path, `has texts up to byte ${end} of ${stored}`);
+      const bytes = Buffer.alloc(end);
       file.readInto('bytes', 'U8', 0, bytes);
       originals = Array.from(counts, (_, i) => bytes.toString('utf8', Number(offsets[i]), Number(offsets[i + 1])));
     }
@@ -70,7 +74,8 @@ export class Vocabulary {
 
   /** Read on first use: most runs never translate an id. */
   private lookup(): Lookup {
-    this.loaded ??= this.entry.kind === 'integer' ? integerLookup(this.path) : textLookup(this.path);
+    const { kind, size } = this.entry;
+    this.loaded ??= kind === 'integer' ? integerLookup(this.path, size) : textLookup(this.path, size);
     return this.loaded;
   }
 }
@@ -82,12 +87,13 @@ interface Lookup {
   search(wanted: string): { byValue: Int32Array; compare: (dense: number) => number };
 }
 
-function integerLookup(path: string): Lookup {
+function integerLookup(path: string, size: number): Lookup {
   const file = new SafetensorsFile(path);
   const value = file.read('value', 'I64');
   const byValue = file.read('by_value', 'I32');
   const count = file.read('count', 'I64');
   file.close();
+  expectSizes(path, size, [value.length, byValue.length, count.length]);
   return {
     count,
     original: dense => String(value[dense]),
@@ -105,13 +111,19 @@ function integerLookup(path: string): Lookup {
   };
 }
 
-function textLookup(path: string): Lookup {
+function expectSizes(path: string, size: number, found: readonly number[]): void {
+  if (found.every(n => n === size)) return;
+  throw damagedStore(path, `holds ${found.join(', ')} values, counts and places; the index says ${size}`);
+}
+
+function textLookup(path: string, size: number): Lookup {
   const file = new SafetensorsFile(path);
   const bytes = Buffer.from(file.read('bytes', 'U8').buffer);
   const offsets = file.read('offsets', 'I64');
   const byValue = file.read('by_value', 'I32');
   const count = file.read('count', 'I64');
   file.close();
+  expectSizes(path, size, [offsets.length - 1, byValue.length, count.length]);
   const slice = (dense: number): Buffer => bytes.subarray(Number(offsets[dense]), Number(offsets[dense + 1]));
   return {
     count,

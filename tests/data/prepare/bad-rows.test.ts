@@ -42,7 +42,7 @@ describe('bad rows', () => {
       10: 'item missing',
       11: 'time is after the year 2100',
       12: 'time missing',
-      30: 'unreadable item',
+      30: 'invalid encoding',
     });
     const rejects = readFileSync(join(store.folder, 'rejects.csv'), 'utf8');
     for (const { line, reason } of report.bad.samples) expect(rejects).toContain(`"${line}","${reason}"`);
@@ -82,8 +82,8 @@ describe('bad rows', () => {
     expect(store.events).toBe(20);
     expect(report.bad.samples.map(({ line, reason }) => [line, reason])).toEqual([
       [2, 'malformed record'],
-      [3, 'user missing or unreadable'],
-      [4, 'time missing or unreadable'],
+      [3, 'user missing'],
+      [4, 'unreadable time'],
     ]);
   });
 

@@ -52,7 +52,7 @@ async function write(threads: number, order: string): Promise<Written> {
   const shared = (n: number): Int32Array => new Int32Array(new SharedArrayBuffer(4 * n));
   const lengths = shared(USERS).fill(EVENTS / USERS);
   const shards = planShards(lengths, 300);
-  const lanes = new Lanes({ scratch, memoryBytes: 1e9, threads, places: ITEMS });
+  const lanes = new Lanes({ scratch, memoryBytes: 1e9, threads, places: ITEMS, events: Number.POSITIVE_INFINITY });
   try {
     await sortEvents(lanes, { folder, plan: PLAN, shards, lengths, onEvents: () => {} });
     const { counts, dense } = rankItems({ first: 0, listed: shared(ITEMS) }, lanes.tallies);
@@ -94,7 +94,13 @@ describe('lanes', () => {
   });
 
   it('fail with the message of the lane that failed', async () => {
-    const lanes = new Lanes({ scratch: join(bench.folder, 'nowhere'), memoryBytes: 1e9, threads: 2, places: 0 });
+    const lanes = new Lanes({
+      scratch: join(bench.folder, 'nowhere'),
+      memoryBytes: 1e9,
+      threads: 2,
+      places: 0,
+      events: 2 ** 20,
+    });
     const lengths = Int32Array.of(1);
     const shards = planShards(lengths);
     const sorting = sortEvents(lanes, { folder: bench.folder, plan: PLAN, shards, lengths, onEvents: () => {} });

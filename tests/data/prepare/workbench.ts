@@ -27,7 +27,9 @@ export class Workbench {
   async build(input: Omit<PrepareInput, 'out'>): Promise<{ store: SequenceStore; report: PrepareReport }> {
     const out = join(this.folder, `store-${this.stores++}`);
     const report = await buildStore(parseOptions({ threads: 2, memory: '256MB', ...input, out }), out);
-    return { store: SequenceStore.open(out, { verify: true }), report };
+    const store = SequenceStore.open(out);
+    await store.verify();
+    return { store, report };
   }
 
   remove(): void {

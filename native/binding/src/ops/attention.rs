@@ -1,9 +1,9 @@
 //! Jagged attention: `hstu_attention`, `fuxi_attention`, `softmax_attention`.
 
 use crate::args::Args;
-use crate::refusal::{Outcome, refusal};
+use crate::fault::{Outcome, fault};
 use turbogr_kernels::attention::{
-    Backward, Bias, Forward, Inputs, TimeBias, fuxi_attention, hstu_attention, softmax_attention,
+    Backward, Bias, Forward, Inputs, TimeBias, TimeTerm, fuxi_attention, hstu_attention, softmax_attention,
 };
 
 fn inputs(args: &mut Args) -> Outcome<Inputs<'static>> {
@@ -25,22 +25,27 @@ fn bias(args: &mut Args) -> Outcome<Option<Bias<'static>>> {
         args.slice_opt("times")?,
         args.slice_opt("queryTimes")?,
     );
+    // 0 chooses buckets, anything else the function of the gap in that unit.
+    let unit = args.f32("timeUnit")?;
     let time = match tables {
         (None, None, None) => None,
-        (Some(ts_w), Some(times), Some(query_times)) => Some(TimeBias {
-            ts_w,
+        (Some(weights), Some(times), Some(query_times)) => Some(TimeBias {
+            term: match unit {
+                0.0 => TimeTerm::Buckets(weights),
+                unit => TimeTerm::Power { weights, unit },
+            },
             times,
             query_times,
         }),
         _ => {
             let expected = "tsW, times and queryTimes together, or none of them";
-            return Err(refusal("argument", args.op, "tsW", expected, "some of them"));
+            return Err(fault("argument", args.op, "tsW", expected, "some of them"));
         }
     };
     match (pos_w, time) {
         (None, None) => Ok(None),
         (Some(pos_w), time) => Ok(Some(Bias { pos_w, time })),
-        (None, Some(_)) => Err(refusal(
+        (None, Some(_)) => Err(fault(
             "argument",
             args.op,
             "posW",

@@ -1,14 +1,15 @@
-//! Embedding tables: `embedding_gather`, `embedding_update`, `draw_negatives`, `alias_table`.
+//! Embedding tables: reading and staging rows, their gradients as updates and as lists, drawing negatives.
 
 use super::optim::adam_hyper;
 use crate::args::Args;
-use crate::refusal::{Outcome, refusal};
+use crate::fault::{Outcome, fault};
 use turbogr_kernels::Mat;
 use turbogr_kernels::embedding::embedding_gather::{self, Positions};
-use turbogr_kernels::embedding::{self, Alias, Contribution, EmbeddingUpdate, Sampler, Update};
-
-/// What one update may sum; the kernel's own limit.
-const CONTRIBUTIONS: usize = 8;
+use turbogr_kernels::embedding::{
+    self, Alias, Contribution, EmbeddingApply, EmbeddingUpdate, IdList, MAX_CONTRIBUTIONS, MAX_ID_LISTS, ReadRows,
+    RowList, RowListMut, Sampler, Update,
+};
+use turbogr_kernels::mat::MatMut;
 
 pub fn embedding_gather_forward(args: &mut Args) -> Outcome {
     let (table, ids) = (args.rows("table")?, args.slice("ids")?);
@@ -74,39 +75,133 @@ fn update(args: &mut Args) -> Outcome<Update<'static>> {
         },
         other => {
             let expected = "0 dense, 1 square sum, 2 lazy Adam or 3 row-wise AdaGrad";
-            return Err(refusal("argument", args.op, "update", expected, format!("{other}")));
+            return Err(fault("argument", args.op, "update", expected, format!("{other}")));
         }
     })
 }
 
+/// How many arguments of a kind follow, `most` at most.
+fn count(args: &mut Args, input: &str, most: usize) -> Outcome<usize> {
+    let count = args.usize(input)?;
+    if count <= most {
+        return Ok(count);
+    }
+    let expected = format!("at most {most}");
+    Err(fault("argument", args.op, input, expected, format!("{count}")))
+}
+
+/// The contributions of a call, first `count` of the array.
+struct Contributions {
+    all: [Contribution; MAX_CONTRIBUTIONS],
+    count: usize,
+}
+
+impl Contributions {
+    fn decode(args: &mut Args) -> Outcome<Contributions> {
+        let mut all = [NO_CONTRIBUTION; MAX_CONTRIBUTIONS];
+        let count = count(args, "contributions", MAX_CONTRIBUTIONS)?;
+        for slot in &mut all[..count] {
+            *slot = contribution(args)?;
+        }
+        Ok(Contributions { all, count })
+    }
+
+    fn list(&self) -> &[Contribution] {
+        &self.all[..self.count]
+    }
+}
+
 pub fn embedding_update(args: &mut Args) -> Outcome {
     let table = args.rows_mut("table")?;
+    let (rows, ids) = (args.rows_opt("staged")?, args.slice_opt("staged ids")?);
+    let staged = rows.map(|rows| ReadRows {
+        rows,
+        ids,
+        vocabulary: table.as_ref().rows(),
+    });
     let update = update(args)?;
     let grad_scale = args.scalar_opt("gradScale")?;
-    let count = args.usize("contributions")?;
-    if count > CONTRIBUTIONS {
-        let expected = format!("at most {CONTRIBUTIONS}");
-        return Err(refusal(
-            "argument",
-            args.op,
-            "contributions",
-            expected,
-            format!("{count}"),
-        ));
-    }
-    let mut contributions = [NO_CONTRIBUTION; CONTRIBUTIONS];
-    for slot in &mut contributions[..count] {
-        *slot = contribution(args)?;
-    }
+    let contributions = Contributions::decode(args)?;
     args.work(move |site| {
         let work = EmbeddingUpdate {
             table,
-            contributions: &contributions[..count],
+            staged,
+            contributions: contributions.list(),
             update,
             grad_scale,
         };
         Ok(embedding::embedding_update(site.cx, work)?)
     })
+}
+
+pub fn embedding_apply(args: &mut Args) -> Outcome {
+    let work = EmbeddingApply {
+        table: args.rows_mut("table")?,
+        ids: args.slice_opt("ids")?,
+        rows: args.mat("rows")?,
+        update: update(args)?,
+        grad_scale: args.scalar_opt("gradScale")?,
+    };
+    args.work(move |site| Ok(embedding::embedding_apply(site.cx, work)?))
+}
+
+fn row_list_mut(args: &mut Args) -> Outcome<RowListMut<'static>> {
+    Ok(RowListMut {
+        ids: args.slice_mut("to ids")?,
+        rows: args.mat_mut("to rows")?,
+    })
+}
+
+pub fn embedding_reduce(args: &mut Args) -> Outcome {
+    let read = ReadRows {
+        rows: args.rows("rows")?,
+        ids: args.slice_opt("ids")?,
+        vocabulary: args.usize("vocabulary")?,
+    };
+    let contributions = Contributions::decode(args)?;
+    let to = row_list_mut(args)?;
+    args.work(move |site| Ok(embedding::embedding_reduce(site.cx, read, contributions.list(), to)?))
+}
+
+pub fn sparse_add(args: &mut Args) -> Outcome {
+    let left = RowList {
+        ids: args.slice("left ids")?,
+        rows: args.mat("left rows")?,
+    };
+    let right = RowList {
+        ids: args.slice("right ids")?,
+        rows: args.mat("right rows")?,
+    };
+    let to = row_list_mut(args)?;
+    args.work(move |site| Ok(embedding::sparse_add(site.cx, left, right, to)?))
+}
+
+pub fn unique_ids(args: &mut Args) -> Outcome {
+    let nothing = IdList {
+        ids: nothing(),
+        places: MatMut {
+            ptr: std::ptr::null_mut(),
+            rows: 0,
+            cols: 0,
+            stride: 0,
+        },
+    };
+    let mut lists = [nothing; MAX_ID_LISTS];
+    let vocabulary = args.usize("vocabulary")?;
+    let count = count(args, "lists", MAX_ID_LISTS)?;
+    for slot in &mut lists[..count] {
+        *slot = IdList {
+            ids: args.mat_of("ids")?,
+            places: args.mat_mut_of("places")?,
+        };
+    }
+    let to = args.slice_mut("to")?;
+    args.work(move |site| Ok(embedding::unique_ids(site.cx, &lists[..count], vocabulary, to)?))
+}
+
+pub fn stage_rows(args: &mut Args) -> Outcome {
+    let (table, ids, to) = (args.rows("table")?, args.slice("ids")?, args.rows_mut("to")?);
+    args.work(move |site| Ok(embedding::stage_rows(site.cx, table, ids, to)?))
 }
 
 const NO_CONTRIBUTION: Contribution = Contribution {
@@ -126,9 +221,8 @@ const fn nothing<T>() -> Mat<T> {
     }
 }
 
-pub fn draw_negatives(args: &mut Args) -> Outcome {
-    let key = args.key()?;
-    let sampler = match args.usize("sampler")? {
+fn sampler(args: &mut Args) -> Outcome<Sampler<'static>> {
+    Ok(match args.choice("sampler", &[0, 1, 2])? {
         0 => Sampler::Uniform {
             first: args.usize("first")? as i32,
             count: args.usize("count")? as u32,
@@ -137,16 +231,22 @@ pub fn draw_negatives(args: &mut Args) -> Outcome {
             threshold: args.slice("threshold")?,
             alias: args.slice("alias")?,
         },
-        2 => Sampler::InBatch {
+        _ => Sampler::InBatch {
             positives: args.slice("positives")?,
         },
-        other => {
-            let expected = "0 uniform, 1 popularity or 2 in-batch";
-            return Err(refusal("argument", args.op, "sampler", expected, format!("{other}")));
-        }
-    };
+    })
+}
+
+pub fn draw_negatives(args: &mut Args) -> Outcome {
+    let (key, sampler) = (args.key()?, sampler(args)?);
     let ids = args.mat_mut_of::<i32>("ids")?;
     args.work(move |site| Ok(embedding::draw_negatives(site.cx, key, sampler, ids)?))
+}
+
+pub fn draw_pool(args: &mut Args) -> Outcome {
+    let (key, sampler) = (args.key()?, sampler(args)?);
+    let ids = args.slice_mut("ids")?;
+    args.work(move |site| Ok(embedding::draw_pool(site.cx, key, sampler, ids)?))
 }
 
 pub fn alias_table(args: &mut Args) -> Outcome {

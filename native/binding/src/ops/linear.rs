@@ -2,8 +2,7 @@
 
 use super::norm::NORMS;
 use crate::args::Args;
-use crate::refusal::Outcome;
-use turbogr_kernels::MatMut;
+use crate::fault::Outcome;
 use turbogr_kernels::linear::{Act, gated_norm_linear_residual, linear_residual, norm_linear, swiglu_linear_residual};
 
 const ACTS: [Act; 3] = [Act::None, Act::Silu, Act::Relu];
@@ -17,8 +16,8 @@ pub fn norm_linear_forward(args: &mut Args) -> Outcome {
         w: args.mat("w")?,
         bias: args.slice_opt("bias")?,
         act: args.choice("act", &ACTS)?,
-        y: args.panels("y")?,
-        z: args.panels_opt("z")?,
+        y: args.panels_mut("y")?,
+        z: args.panels_mut_opt("z")?,
         stats: args.mat_mut("stats")?,
     };
     args.work(move |site| Ok(norm_linear::forward(site.cx, work)?))
@@ -33,7 +32,7 @@ pub fn norm_linear_backward(args: &mut Args) -> Outcome {
         act: args.choice("act", &ACTS)?,
         saved: args.panels_opt("saved")?,
         stats: args.mat("stats")?,
-        dy: args.panels("dy")?,
+        dy: args.panels_mut("dy")?,
         dx: args.grad_opt("dx")?,
         dw: args.grad("dw")?,
         db: args.grad_opt("db")?,
@@ -64,7 +63,7 @@ pub fn gated_norm_linear_residual_backward(args: &mut Args) -> Outcome {
         o: args.mat("o")?,
         norm: args.choice("norm", &NORMS)?,
         dropout: args.dropout()?,
-        mask: args.mat_mut_of_opt("mask")?.map(MatMut::as_ref),
+        mask: args.mat_of_opt("mask")?,
         w: args.mat("w")?,
         stats: args.mat("stats")?,
         dy: args.mat("dy")?,

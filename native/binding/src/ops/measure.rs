@@ -1,21 +1,19 @@
 //! Clocks and yardsticks, run in stream order like any op.
 
 use crate::args::Args;
-use crate::refusal::{Outcome, refusal};
-use std::sync::OnceLock;
-use std::time::Instant;
+use crate::fault::{Outcome, fault};
+use crate::spans;
 use turbogr_kernels::measure;
 
 fn nanoseconds() -> i64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as i64
+    spans::nanoseconds() as i64
 }
 
 fn counters(args: &mut Args, least: usize) -> Outcome<&'static mut [i64]> {
     let out = args.slice_mut::<i64>("out")?;
     match out.len() >= least {
         true => Ok(out),
-        false => Err(refusal(
+        false => Err(fault(
             "shape",
             args.op,
             "out",
@@ -59,9 +57,4 @@ pub fn read_bandwidth(args: &mut Args) -> Outcome {
         out[0] = size_of_val(data) as i64;
         Ok(())
     })
-}
-
-/// Panics on the stream's thread: the tests' way to see that a bug of ours stays an error.
-pub fn panic(args: &mut Args) -> Outcome {
-    args.work(|_| panic!("asked for"))
 }

@@ -2,6 +2,7 @@
 //! kernels' own, with the pass behind them where there are two (`norm_linear_forward`, `norm_linear_backward`).
 
 mod attention;
+mod comm;
 mod embedding;
 mod linear;
 mod loss;
@@ -11,7 +12,7 @@ mod optim;
 mod retrieval;
 
 use crate::args::Args;
-use crate::refusal::Outcome;
+use crate::fault::Outcome;
 
 /// Reads the arguments now; [`Args::work`] says what runs later.
 pub type Decode = fn(&mut Args) -> Outcome;
@@ -56,11 +57,22 @@ pub const OPS: &[Op] = &[
     op("embedding_gather_forward", embedding::embedding_gather_forward),
     op("embedding_gather_backward", embedding::embedding_gather_backward),
     op("embedding_update", embedding::embedding_update),
+    op("embedding_apply", embedding::embedding_apply),
+    op("embedding_reduce", embedding::embedding_reduce),
+    op("sparse_add", embedding::sparse_add),
+    op("unique_ids", embedding::unique_ids),
+    op("stage_rows", embedding::stage_rows),
     op("draw_negatives", embedding::draw_negatives),
+    op("draw_pool", embedding::draw_pool),
     op("alias_table", embedding::alias_table),
+    op("share_negatives", loss::share_negatives),
+    op("mask_negatives", loss::mask_negatives),
+    op("count_negatives", loss::count_negatives),
     op("sampled_softmax", loss::sampled_softmax),
     op("bce", loss::bce),
     op("gbce", loss::gbce),
+    op("shared_loss", loss::shared_loss),
+    op("pooled_loss", loss::pooled_loss),
     op("full_softmax", loss::full_softmax),
     op("adamw", optim::adamw),
     op("square_sum", optim::square_sum),
@@ -75,8 +87,16 @@ pub const OPS: &[Op] = &[
     op("cast_to_f32", optim::cast_to_f32),
     op("top_k", retrieval::top_k),
     op("target_rank", retrieval::target_rank),
+    op("comm_all_to_all_v", comm::comm_all_to_all_v),
+    op("comm_all_gather_v", comm::comm_all_gather_v),
+    op("comm_broadcast", comm::comm_broadcast),
+    op("comm_barrier", comm::comm_barrier),
+    op("comm_count_ids", comm::comm_count_ids),
     op("clock", measure::clock),
     op("fma_peak", measure::fma_peak),
     op("read_bandwidth", measure::read_bandwidth),
-    op("panic", measure::panic),
+    #[cfg(feature = "probes")]
+    op("panic", crate::probes::panic),
+    #[cfg(feature = "probes")]
+    op("delay", crate::probes::delay),
 ];

@@ -1,7 +1,7 @@
 //! Row normalisation: `norm`, `l2_norm`.
 
 use crate::args::Args;
-use crate::refusal::Outcome;
+use crate::fault::Outcome;
 use turbogr_kernels::norm::{Norm, l2_norm, norm};
 
 pub const NORMS: [Norm; 3] = [Norm::None, Norm::Layer, Norm::Rms];

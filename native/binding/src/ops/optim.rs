@@ -1,8 +1,7 @@
 //! Optimiser steps, gradient clipping, initial values and the few elementwise passes of a training loop.
 
-use crate::args::{Args, Element, slice, slice_mut};
-use crate::refusal::Outcome;
-use crate::tensors::View;
+use crate::args::Args;
+use crate::fault::{Outcome, fault};
 use turbogr_kernels::optim;
 use turbogr_kernels::optim::{Adam, AdamW, TruncNormal};
 
@@ -43,25 +42,16 @@ pub fn clip_scale(args: &mut Args) -> Outcome {
     args.work(move |_| Ok(optim::clip_scale(*square_sum, max_norm, scale)?))
 }
 
-/// The rows of a view, one by one.
-fn rows<T: Element>(view: View) -> impl Iterator<Item = &'static mut [T]> {
-    (0..view.rows).map(move |row| {
-        slice_mut(View {
-            ptr: view.ptr.wrapping_add(row * view.stride * view.dtype.bytes()),
-            rows: 1,
-            ..view
-        })
-    })
-}
-
 pub fn fill_constant(args: &mut Args) -> Outcome {
     let value = args.f32("value")?;
-    let to = args.unordered_floats("to")?;
+    let to = args.unordered_floats_mut("to")?;
     args.work(move |site| {
         if to.is_contiguous() {
-            return Ok(optim::fill_constant(site.cx, value, slice_mut(to))?);
+            return Ok(optim::fill_constant(site.cx, value, to.slice_mut())?);
         }
-        Ok(rows(to).try_for_each(|row| optim::fill_constant(site.cx, value, row))?)
+        Ok(to
+            .rows_mut()
+            .try_for_each(|row| optim::fill_constant(site.cx, value, row))?)
     })
 }
 
@@ -93,14 +83,18 @@ pub fn fill_trunc_normal(args: &mut Args) -> Outcome {
 
 pub fn add(args: &mut Args) -> Outcome {
     let a = args.f32("a")?;
-    let (x, y) = (args.floats("x")?, args.floats("y")?);
+    let (x, y) = (args.floats("x")?, args.floats_mut("y")?);
+    let flat = x.is_contiguous() && y.is_contiguous();
+    if !flat && x.shape() != y.shape() {
+        let [expected, got] = [y.shape(), x.shape()].map(|shape| format!("{shape:?}"));
+        return Err(fault("shape", args.op, "x", expected, got));
+    }
     args.work(move |site| {
-        if x.is_contiguous() && y.is_contiguous() {
-            return Ok(optim::add(site.cx, a, slice(x), slice_mut(y))?);
+        if flat {
+            return Ok(optim::add(site.cx, a, x.slice(), y.slice_mut())?);
         }
-        Ok(rows(x)
-            .zip(rows(y))
-            .try_for_each(|(x, y)| optim::add(site.cx, a, x, y))?)
+        let mut rows = y.rows_mut().enumerate();
+        Ok(rows.try_for_each(|(i, y)| optim::add(site.cx, a, x.row(i), y))?)
     })
 }
 

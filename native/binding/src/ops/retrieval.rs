@@ -1,7 +1,7 @@
 //! Exact retrieval: `top_k`, `target_rank`.
 
 use crate::args::Args;
-use crate::refusal::Outcome;
+use crate::fault::Outcome;
 use turbogr_kernels::retrieval::{self, Excluded, TargetRank, TopK};
 
 fn excluded(args: &mut Args) -> Outcome<Option<Excluded<'static>>> {
@@ -26,6 +26,7 @@ pub fn target_rank(args: &mut Args) -> Outcome {
         table: args.rows("table")?,
         targets: args.slice("targets")?,
         excluded: excluded(args)?,
+        bonus: args.slice_opt("bonus")?,
         ranks: args.slice_mut("ranks")?,
     };
     args.work(move |site| Ok(retrieval::target_rank(site.cx, work)?))

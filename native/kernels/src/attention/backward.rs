@@ -11,7 +11,7 @@ use super::tile::{Product, Scores, Slope};
 use super::weigh::{Strip, Unweigh};
 use crate::ctx::Ctx;
 use crate::mat::Grad;
-use crate::panels::Panels;
+use crate::panels::{Panels, PanelsMut};
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use std::ops::Range;
@@ -34,9 +34,9 @@ pub struct Backward<'a, U> {
     pub d_o_step: usize,
     /// Factor of `d_o`.
     pub scale: f32,
-    pub dq: Grad<Panels>,
-    pub dk: Grad<Panels>,
-    pub dv: Grad<Panels>,
+    pub dq: Grad<PanelsMut>,
+    pub dk: Grad<PanelsMut>,
+    pub dv: Grad<PanelsMut>,
     pub heads: Heads,
     pub offsets: &'a [i32],
     pub bias: Option<&'a Tables<'a>>,
@@ -241,16 +241,18 @@ impl<U: Unweigh> BackwardTask<'_, U> {
                 for tile in (0..window.visible(until - 1)).step_by(KEYS) {
                     self.strip::<V>(window, head, fresh, &operands, from..until, tile);
                 }
-                let to = Part {
-                    of: pass.dq.to,
+                let strip = Part {
                     row: q.row + from,
                     rows: until - from,
                     ..q
                 };
-                to.receive::<V>(s.dq, a_wide, 1.0, pass.dq.accumulate || !first.queries);
+                strip
+                    .within(pass.dq.to)
+                    .receive::<V>(s.dq, a_wide, 1.0, pass.dq.accumulate || !first.queries);
             }
             for (grad, part, sums, wide) in [(pass.dk, k, s.dk, a_wide), (pass.dv, v, s.dv, v_wide)] {
-                Part { of: grad.to, ..part }.receive::<V>(sums, wide, 1.0, grad.accumulate || !first.keys);
+                part.within(grad.to)
+                    .receive::<V>(sums, wide, 1.0, grad.accumulate || !first.keys);
             }
         }
     }

@@ -1,12 +1,15 @@
 //! The relative bias of a block of queries against a block of keys, computed once for all heads of a group, and the
 //! reverse: summing a block of score gradients into the gradients of the bias tables.
 //!
-//! Along a row the position term is contiguous in its table; the time term is what the [`Clock`] shows.
+//! Along a row the position term is contiguous in its table; the time term is what the [`Clock`] shows, or a function
+//! of the gap ([`Power`]).
 
-use super::Bias;
+use super::bucket::BUCKETS;
 use super::clock::{Clock, Filed, Run};
 use super::plan::BLOCK;
+use super::power::{self, Keys, Power};
 use super::table_grads::Partial;
+use super::{Bias, TimeBias, TimeTerm};
 use crate::arena::Lease;
 use crate::ctx::Ctx;
 use crate::simd::{LANES, Simd};
@@ -18,11 +21,38 @@ pub const SQUARE: usize = BLOCK * BLOCK + LANES;
 /// Floats that hold the buckets of a block's queries.
 pub const FILED: usize = BLOCK * size_of::<Filed>() / size_of::<f32>();
 
-/// A bias made ready: the past half of `pos_w`, with slack behind it for whole vectors.
+/// A bias prepared for a call: the past half of `pos_w`, with slack behind it for whole vectors, and the time term.
 pub struct Tables<'a> {
     past: Lease<'a, f32>,
-    bias: Bias<'a>,
+    time: Option<(Time<'a>, TimeBias<'a>)>,
     n: usize,
+}
+
+/// The time term prepared for a call.
+enum Time<'a> {
+    Buckets(Lease<'a, f32>), // [BUCKETS]
+    Power(Power),
+}
+
+impl<'a> Time<'a> {
+    fn new(cx: &'a Ctx, term: TimeTerm) -> Time<'a> {
+        match term {
+            TimeTerm::Power { weights, unit } => Time::Power(Power::new(weights, unit)),
+            TimeTerm::Buckets(weights) => {
+                let mut table = cx.scratch::<f32>(BUCKETS);
+                let each = covered(weights);
+                for (bucket, entry) in table.iter_mut().enumerate() {
+                    *entry = weights[bucket / each];
+                }
+                Time::Buckets(table)
+            }
+        }
+    }
+}
+
+/// Neighbouring buckets that one entry of the table stands for.
+fn covered(weights: &[f32]) -> usize {
+    (BUCKETS - 1) / (weights.len() - 1)
 }
 
 /// Which queries and keys of one sequence: `queries` from position `query`, `keys` from `key`, at most [`BLOCK`] each.
@@ -68,15 +98,19 @@ impl<'a> Tables<'a> {
         let mut past = cx.scratch::<f32>(n + LANES);
         past[..n].copy_from_slice(&bias.pos_w[..n]);
         past[n..].fill(0.0);
-        Tables { past, bias, n }
+        let time = bias.time.map(|time| (Time::new(cx, time.term), time));
+        Tables { past, time, n }
     }
 
     /// Fills a square with the bias of a window. Keys a query does not see hold anything. `filed`, unless null, receives
     /// the time buckets of every query, for [`Tables::scatter`].
     #[inline(always)]
     pub unsafe fn fill<V: Simd>(&self, window: &Window, term: Term, square: *mut f32, filed: *mut Filed) {
-        let mut clock = match &self.bias.time {
-            Some(time) if term != Term::Position => Some(Clock::new(time, window)),
+        let mut clock = match &self.time {
+            Some((Time::Power(power), time)) if term != Term::Position => {
+                return unsafe { self.fill_power::<V>(window, term, power, time, square) };
+            }
+            Some((Time::Buckets(table), time)) if term != Term::Position => Some(Clock::new(table, time, window)),
             _ => None,
         };
         for row in 0..window.queries {
@@ -105,6 +139,26 @@ impl<'a> Tables<'a> {
         }
     }
 
+    #[inline(always)]
+    unsafe fn fill_power<V: Simd>(
+        &self,
+        window: &Window,
+        term: Term,
+        power: &Power,
+        time: &TimeBias,
+        square: *mut f32,
+    ) {
+        let keys = Keys::new(time, window);
+        for row in 0..window.queries {
+            let past = match term {
+                Term::Time => std::ptr::null(),
+                _ => self.past(window, row),
+            };
+            let now = time.query_times[window.token + window.query + row];
+            unsafe { power.fill::<V>(&keys, now, window.visible(row), past, square.add(row * BLOCK)) };
+        }
+    }
+
     /// The position terms of a query, from the window's first key on.
     #[inline(always)]
     fn past(&self, window: &Window, row: usize) -> *const f32 {
@@ -114,7 +168,7 @@ impl<'a> Tables<'a> {
     }
 
     pub fn has_time(&self) -> bool {
-        self.bias.time.is_some()
+        self.time.is_some()
     }
 
     /// Adds a square of score gradients to the partial sums of a task.
@@ -127,9 +181,20 @@ impl<'a> Tables<'a> {
         filed: *const Filed,
         partial: &Partial,
     ) {
+        let power = match &self.time {
+            Some((Time::Power(power), time)) if term != Term::Position => {
+                Some((power, Keys::new(time, window), time.query_times))
+            }
+            _ => None,
+        };
+        let mut sums = power::Sums::default();
         for row in 0..window.queries {
             unsafe {
                 let (ds, visible) = (square.add(row * BLOCK), window.visible(row));
+                if let Some((power, keys, query_times)) = &power {
+                    let now = query_times[window.token + window.query + row];
+                    power.scatter::<V>(keys, now, visible, ds, &mut sums);
+                }
                 if term != Term::Time {
                     let to = partial.position.add(BLOCK - 1 - row);
                     for at in (0..visible).step_by(LANES) {
@@ -137,7 +202,7 @@ impl<'a> Tables<'a> {
                         V::load(to).add(V::load_upto(ds.add(at), visible - at)).store(to);
                     }
                 }
-                if term == Term::Position || !self.has_time() {
+                if term == Term::Position || !self.has_time() || power.is_some() {
                     continue;
                 }
                 for Run { bucket, from, until } in (*filed.add(row)).runs::<V>(visible) {
@@ -149,6 +214,31 @@ impl<'a> Tables<'a> {
                     sum = sum.add(V::load_part(ds.add(from + whole * LANES), left));
                     *partial.time.add(bucket) += f64::from(sum.sum());
                 }
+            }
+        }
+        if power.is_some() {
+            for (at, sum) in sums.0.into_iter().enumerate() {
+                // SAFETY: a partial has room for BUCKETS sums.
+                unsafe { *partial.time.add(at) += sum };
+            }
+        }
+    }
+
+    /// The gradient of the time term's weights, `to[weight] += ...`, from the sums of all tasks.
+    pub fn time_gradient(&self, sums: &[f64], to: &mut [f32]) {
+        let mut add = |weight: usize, sum: f64| to[weight] = (f64::from(to[weight]) + sum) as f32;
+        match &self.time {
+            None => {}
+            Some((Time::Power(power), _)) => power
+                .chain(sums)
+                .into_iter()
+                .enumerate()
+                .for_each(|(w, sum)| add(w, sum)),
+            Some((Time::Buckets(_), time)) => {
+                let each = covered(time.term.weights());
+                sums.chunks(each)
+                    .enumerate()
+                    .for_each(|(w, sums)| add(w, sums.iter().sum()));
             }
         }
     }

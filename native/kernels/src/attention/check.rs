@@ -1,10 +1,10 @@
 //! What attention demands of its arguments, checked before any work starts.
 
-use super::bucket::BUCKETS;
-use super::{Bias, Inputs};
+use super::bucket::COARSE;
+use super::{Bias, Inputs, TimeTerm, power};
 use crate::fault::{Fault, FaultKind, Outcome, check_offsets, check_times, fault};
 use crate::mat::Grad;
-use crate::panels::Panels;
+use crate::panels::{Panels, PanelsMut};
 
 type Op = &'static str;
 
@@ -23,9 +23,10 @@ pub fn view(op: Op, input: &'static str, view: impl Into<Panels>, rows: usize, c
 }
 
 /// A gradient as large as what it is the gradient of, with no panel shared by heads.
-pub fn grad(op: Op, input: &'static str, grad: &Grad<Panels>, like: Panels, heads: usize) -> Outcome {
-    view(op, input, grad.to, like.rows, like.cols)?;
-    undivided(op, input, grad.to, heads)
+pub fn grad(op: Op, input: &'static str, grad: &Grad<PanelsMut>, like: Panels, heads: usize) -> Outcome {
+    let to = grad.to.as_ref();
+    view(op, input, to, like.rows, like.cols)?;
+    undivided(op, input, to, heads)
 }
 
 /// No panel holds columns of two heads.
@@ -44,12 +45,16 @@ fn undivided(op: Op, input: &'static str, view: Panels, heads: usize) -> Outcome
 pub fn bias_grads(op: Op, bias: Option<&Bias>, dpos_w: &Option<Grad>, dts_w: &Option<Grad>) -> Outcome {
     let tables = [
         ("dpos_w", dpos_w, bias.map(|bias| bias.pos_w)),
-        ("dts_w", dts_w, bias.and_then(|bias| bias.time).map(|time| time.ts_w)),
+        (
+            "dts_w",
+            dts_w,
+            bias.and_then(|bias| bias.time).map(|time| time.term.weights()),
+        ),
     ];
     for (input, grad, table) in tables {
         match (grad, table) {
             (None, _) => {}
-            (Some(grad), Some(table)) => view(op, input, grad.to, 1, table.len())?,
+            (Some(grad), Some(table)) => view(op, input, grad.to.as_ref(), 1, table.len())?,
             (Some(_), None) => {
                 let expected = "no gradient for a bias that the forward pass did not have";
                 return Err(fault(FaultKind::Argument, op, input, expected, "one"));
@@ -106,7 +111,29 @@ fn bias_tables(op: Op, bias: &Bias, n: usize, tokens: usize) -> Outcome {
     };
     length("pos_w", bias.pos_w.len(), 2 * n - 1)?;
     let Some(time) = &bias.time else { return Ok(()) };
-    length("ts_w", time.ts_w.len(), BUCKETS)?;
+    match time.term {
+        TimeTerm::Buckets(ts_w) if !COARSE.contains(&ts_w.len()) => {
+            return Err(shape(
+                op,
+                "ts_w",
+                format!("one of {COARSE:?} entries"),
+                format!("{}", ts_w.len()),
+            ));
+        }
+        TimeTerm::Buckets(_) => {}
+        TimeTerm::Power { weights, unit } => {
+            length("ts_w", weights.len(), power::WEIGHTS)?;
+            if !(unit > 0.0 && unit.is_finite()) {
+                return Err(fault(
+                    FaultKind::Argument,
+                    op,
+                    "time unit",
+                    "a number above 0",
+                    format!("{unit}"),
+                ));
+            }
+        }
+    }
     length("times", time.times.len(), tokens)?;
     length("query_times", time.query_times.len(), tokens)?;
     check_times(op, "times", time.times)?;

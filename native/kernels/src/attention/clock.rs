@@ -43,12 +43,12 @@ pub struct Run {
 
 impl<'a> Clock<'a> {
     #[inline(always)]
-    pub fn new(time: &TimeBias<'a>, window: &Window) -> Clock<'a> {
+    pub fn new(ts_w: &'a [f32], time: &TimeBias<'a>, window: &Window) -> Clock<'a> {
         let (key, query) = (window.token + window.key, window.token + window.query);
         Clock {
             times: &time.times[key..key + window.keys],
             query_times: &time.query_times[query..query + window.queries],
-            ts_w: time.ts_w,
+            ts_w,
             buckets: Buckets::get(),
             now: i64::MIN,
             until: [i64::MIN; BLOCK + WORD],
@@ -171,11 +171,11 @@ mod tests {
         unsafe fn run<V: Simd>(self) {
             let ts_w: [f32; BUCKETS] = std::array::from_fn(|bucket| bucket as f32);
             let time = TimeBias {
-                ts_w: &ts_w,
+                term: super::super::TimeTerm::Buckets(&ts_w),
                 times: self.times,
                 query_times: self.query_times,
             };
-            let mut clock = Clock::new(&time, &self.window);
+            let mut clock = Clock::new(&ts_w, &time, &self.window);
             for row in 0..self.window.queries {
                 let visible = self.window.visible(row);
                 unsafe { clock.show::<V>(row, visible) };

@@ -8,7 +8,7 @@ use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use super::tile::{Product, Scores, Slope};
 use super::weigh::{Strip, Sums, Weigh};
 use crate::ctx::Ctx;
-use crate::panels::Panels;
+use crate::panels::{Panels, PanelsMut};
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub struct Forward<'a, W> {
     pub q: Panels,
     pub k: Panels,
     pub v: Panels,
-    pub o: Panels,
+    pub o: PanelsMut,
     /// Columns of `o` from one head to the next.
     pub o_step: usize,
     pub heads: Heads,

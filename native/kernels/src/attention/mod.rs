@@ -16,13 +16,14 @@ pub mod hstu_attention;
 pub mod naive;
 mod pack;
 mod plan;
+mod power;
 pub mod softmax_attention;
 mod table_grads;
 mod tile;
 mod weigh;
 
 use crate::mat::{Grad, Mat, MatMut};
-use crate::panels::Panels;
+use crate::panels::{Panels, PanelsMut};
 
 /// What HSTU and FuXi attention read. Views may be column ranges of one wide `[U|V|Q|K]` matrix,
 /// and come in panels that belong to one head each.
@@ -38,7 +39,7 @@ pub struct Inputs<'a> {
     pub bias: Option<Bias<'a>>,
 }
 
-/// Relative bias b_ij = pos_w[j - i + n - 1] + ts_w[bucket(query_times[i] - times[j])], shared by the heads.
+/// Relative bias b_ij = pos_w[j - i + n - 1] + time term, shared by the heads.
 #[derive(Clone, Copy)]
 pub struct Bias<'a> {
     pub pos_w: &'a [f32], // [2n-1]
@@ -48,9 +49,27 @@ pub struct Bias<'a> {
 /// The time term of [`Bias`].
 #[derive(Clone, Copy)]
 pub struct TimeBias<'a> {
-    pub ts_w: &'a [f32],        // [129]
+    pub term: TimeTerm<'a>,
     pub times: &'a [i64],       // [T], when each event happened
     pub query_times: &'a [i64], // [T], when the next one happens: the moment the query is about
+}
+
+/// How the gap between `query_times[i]` and `times[j]` becomes a number.
+#[derive(Clone, Copy)]
+pub enum TimeTerm<'a> {
+    /// ts_w[bucket(gap)], see [`bucket`]: 129 entries; 17, 33 or 65 entries cover 8, 4 or 2 neighbouring buckets each.
+    Buckets(&'a [f32]),
+    /// alpha * gamma^(T^beta), T = gap / unit, see [`power`]: three learned numbers.
+    Power { weights: &'a [f32], unit: f32 },
+}
+
+impl<'a> TimeTerm<'a> {
+    /// What is learned.
+    pub fn weights(&self) -> &'a [f32] {
+        match *self {
+            TimeTerm::Buckets(weights) | TimeTerm::Power { weights, .. } => weights,
+        }
+    }
 }
 
 /// Forward of HSTU and FuXi attention.
@@ -63,11 +82,11 @@ pub struct Forward<'a> {
 pub struct Backward<'a> {
     pub x: Inputs<'a>,
     pub d_o: Mat, // as `o`
-    pub dq: Grad<Panels>,
-    pub dk: Grad<Panels>,
-    pub dv: Grad<Panels>,
+    pub dq: Grad<PanelsMut>,
+    pub dk: Grad<PanelsMut>,
+    pub dv: Grad<PanelsMut>,
     pub dpos_w: Option<Grad>, // [1, 2n-1]
-    pub dts_w: Option<Grad>,  // [1, 129]
+    pub dts_w: Option<Grad>,  // as the time term's weights
 }
 
 #[cfg(test)]

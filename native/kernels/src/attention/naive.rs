@@ -2,6 +2,7 @@
 //! called outside tests. Letters as in the parent module.
 
 use super::bucket::bucket_by_definition;
+use super::power::softplus;
 
 /// [`super::Inputs`] in double precision.
 #[derive(Clone)]
@@ -13,8 +14,35 @@ pub struct Inputs {
     pub offsets: Vec<i32>,
     pub n: usize,
     pub pos_w: Option<Vec<f64>>,
-    /// ts_w, times, query_times
-    pub time: Option<(Vec<f64>, Vec<i64>, Vec<i64>)>,
+    pub time: Option<Time>,
+}
+
+/// [`super::TimeBias`] in double precision.
+#[derive(Clone)]
+pub struct Time {
+    pub weights: Vec<f64>,
+    pub times: Vec<i64>,
+    pub query_times: Vec<i64>,
+    /// Of the function of the gap; buckets when absent.
+    pub unit: Option<f64>,
+}
+
+impl Time {
+    /// The term of a pair and its derivatives by the weights: (weight, slope).
+    fn term(&self, i: usize, j: usize) -> (f64, Vec<(usize, f64)>) {
+        let gap = self.query_times[i] - self.times[j];
+        let Some(unit) = self.unit else {
+            let entry = bucket_by_definition(gap) / (128 / (self.weights.len() - 1));
+            return (self.weights[entry], vec![(entry, 1.0)]);
+        };
+        let (alpha, beta, gamma) = (self.weights[0], softplus(self.weights[1]), sigmoid(self.weights[2]));
+        let t = gap.unsigned_abs() as f64 / unit;
+        let (power, log) = if t > 0.0 { (t.powf(beta), t.ln()) } else { (0.0, 0.0) };
+        let value = gamma.powf(power);
+        let by_beta = alpha * value * gamma.ln() * power * log * sigmoid(self.weights[1]);
+        let by_gamma = alpha * power * gamma.powf(power - 1.0) * gamma * (1.0 - gamma);
+        (alpha * value, vec![(0, value), (1, by_beta), (2, by_gamma)])
+    }
 }
 
 /// Gradients of every input that has one.
@@ -25,6 +53,8 @@ pub struct Grads {
     pub dv: Vec<f64>,
     pub dpos_w: Vec<f64>,
     pub dts_w: Vec<f64>,
+    /// Sum of the absolute terms of each entry of `dts_w`.
+    pub dts_w_terms: Vec<f64>,
 }
 
 /// One (query, key) pair of one sequence: token rows and positions.
@@ -33,8 +63,6 @@ struct Pair {
     j: usize,
     /// Index into `pos_w`.
     pos: usize,
-    /// Index into `ts_w`.
-    bucket: usize,
 }
 
 impl Inputs {
@@ -55,15 +83,10 @@ impl Inputs {
         for ends in self.offsets.windows(2) {
             for i in ends[0] as usize..ends[1] as usize {
                 for j in ends[0] as usize..=i {
-                    let bucket = match &self.time {
-                        Some((_, times, query_times)) => bucket_by_definition(query_times[i] - times[j]),
-                        None => 0,
-                    };
                     pairs.push(Pair {
                         i,
                         j,
                         pos: j + self.n - 1 - i,
-                        bucket,
                     });
                 }
             }
@@ -75,7 +98,7 @@ impl Inputs {
         self.pos_w.as_ref().map_or(0.0, |w| w[pair.pos])
     }
     fn ts_term(&self, pair: &Pair) -> f64 {
-        self.time.as_ref().map_or(0.0, |(w, _, _)| w[pair.bucket])
+        self.time.as_ref().map_or(0.0, |time| time.term(pair.i, pair.j).0)
     }
     fn score(&self, pair: &Pair, head: usize) -> f64 {
         let a = self.a();
@@ -88,7 +111,16 @@ impl Inputs {
             dk: vec![0.0; self.k.len()],
             dv: vec![0.0; self.v.len()],
             dpos_w: vec![0.0; self.pos_w.as_ref().map_or(0, Vec::len)],
-            dts_w: vec![0.0; self.time.as_ref().map_or(0, |(w, _, _)| w.len())],
+            dts_w: vec![0.0; self.time.as_ref().map_or(0, |time| time.weights.len())],
+            dts_w_terms: vec![0.0; self.time.as_ref().map_or(0, |time| time.weights.len())],
+        }
+    }
+    /// What a gradient of the pair's time term adds to that of its weights.
+    fn ts_backward(&self, grads: &mut Grads, pair: &Pair, ds: f64) {
+        let slopes = self.time.as_ref().map(|time| time.term(pair.i, pair.j).1);
+        for (weight, slope) in slopes.into_iter().flatten() {
+            grads.dts_w[weight] += ds * slope;
+            grads.dts_w_terms[weight] += (ds * slope).abs();
         }
     }
     /// dq_i += ds k_j, dk_j += ds q_i.
@@ -155,7 +187,7 @@ pub fn hstu_backward(x: &Inputs, d_o: &[f64]) -> Grads {
             let ds = dot(g, &x.v[value..][..v]) * silu_grad(s) / x.n as f64;
             x.score_backward(&mut grads, &pair, head, ds);
             add_at(&mut grads.dpos_w, pair.pos, ds);
-            add_at(&mut grads.dts_w, pair.bucket, ds);
+            x.ts_backward(&mut grads, &pair, ds);
         }
     }
     grads
@@ -192,7 +224,7 @@ pub fn fuxi_backward(x: &Inputs, d_o: &[f64]) -> Grads {
             }
             let value = &x.v[value..][..v];
             add_at(&mut grads.dpos_w, pair.pos, dot(g(0), value));
-            add_at(&mut grads.dts_w, pair.bucket, dot(g(1), value));
+            x.ts_backward(&mut grads, &pair, dot(g(1), value));
             x.score_backward(&mut grads, &pair, head, dot(g(2), value) * silu_grad(s) / x.n as f64);
         }
     }

@@ -3,7 +3,7 @@
 //! while the block is used.
 
 use super::plan::BLOCK;
-use crate::panels::{Panels, Place};
+use crate::panels::{Panels, PanelsMut, Place, PlaceMut};
 use crate::simd::tile::NR;
 use crate::simd::{LANES, LINE, Simd};
 
@@ -43,17 +43,31 @@ const AHEAD: usize = 12;
 
 /// Rows `[row, row + rows)` and columns `[col, col + width)` of a view; if it is in panels, the columns are whole ones.
 #[derive(Clone, Copy)]
-pub struct Part {
-    pub of: Panels,
+pub struct Part<P = Panels> {
+    pub of: P,
     pub row: usize,
     pub rows: usize,
     pub col: usize,
     pub width: usize,
 }
 
+impl<P> Part<P> {
+    /// The same rows and columns of another view.
+    #[inline(always)]
+    pub fn within<Q>(self, of: Q) -> Part<Q> {
+        Part {
+            of,
+            row: self.row,
+            rows: self.rows,
+            col: self.col,
+            width: self.width,
+        }
+    }
+}
+
 impl Part {
     #[inline(always)]
-    fn first(&self) -> *mut f32 {
+    fn first(&self) -> *const f32 {
         self.of.at(self.row, self.col)
     }
 
@@ -82,7 +96,7 @@ impl Part {
     #[inline(always)]
     pub unsafe fn pack_columns<V: Simd>(self, padded: usize, scale: f32, to: *mut f32) {
         unsafe {
-            let (first, scale) = (self.first().cast_const(), V::splat(scale));
+            let (first, scale) = (self.first(), V::splat(scale));
             let Panels { stride, step, .. } = self.of;
             for row in 0..self.rows {
                 for col in (0..self.width).step_by(NR) {
@@ -115,7 +129,7 @@ impl Part {
     #[inline(always)]
     pub unsafe fn transposed<V: Simd>(self, padded: usize, to: *mut f32) {
         unsafe {
-            let (first, deep) = (self.first().cast_const(), self.width.next_multiple_of(LANES));
+            let (first, deep) = (self.first(), self.width.next_multiple_of(LANES));
             let Panels { stride, step, .. } = self.of;
             for row in (0..padded).step_by(LANES) {
                 for col in (0..self.width).step_by(LANES) {
@@ -141,12 +155,14 @@ impl Part {
             }
         }
     }
+}
 
+impl Part<PanelsMut> {
     #[inline(always)]
     pub unsafe fn zero(self) {
         for row in 0..self.rows {
             for col in 0..self.width {
-                unsafe { *self.of.at(self.row + row, self.col + col) = 0.0 };
+                unsafe { *self.of.at_mut(self.row + row, self.col + col) = 0.0 };
             }
         }
     }
@@ -155,7 +171,7 @@ impl Part {
     #[inline(always)]
     pub unsafe fn receive<V: Simd>(self, from: *const f32, stride: usize, scale: f32, add: bool) {
         unsafe {
-            let (first, scale) = (self.first(), V::splat(scale));
+            let (first, scale) = (self.of.at_mut(self.row, self.col), V::splat(scale));
             for row in 0..self.rows {
                 for line in (0..self.width).step_by(LINE) {
                     let to = first.add(row * self.of.stride + line / LINE * self.of.step);

@@ -1,6 +1,7 @@
 //! Gradients of the bias tables: every task of a wave sums into a partial of its own, and after the wave the partials
 //! are added in the order of the plan, in double precision. So the sums do not depend on who ran what.
 
+use super::bias::Tables;
 use super::bucket::BUCKETS;
 use super::plan::{BLOCK, Blocks, Plan, Task};
 use crate::arena::Lease;
@@ -100,17 +101,22 @@ impl<'a> TableGrads<'a> {
     }
 
     /// Writes or adds the sums: `dpos_w` (its future half gets nothing) and `dts_w`.
-    pub fn write(&self, dpos_w: Option<Grad>, dts_w: Option<Grad>) {
-        for (grad, sums) in [(dpos_w, &self.position), (dts_w, &self.time)] {
-            let Some(Grad { to, accumulate }) = grad else { continue };
+    pub fn write(&self, tables: &Tables, dpos_w: Option<Grad>, dts_w: Option<Grad>) {
+        let row = |Grad { to, accumulate }: Grad| {
             // SAFETY: one row, checked by the op; nobody else writes it.
             let row = unsafe { to.row(0) };
             if !accumulate {
                 row.fill(0.0);
             }
+            row
+        };
+        if let Some(row) = dpos_w.map(row) {
             row.iter_mut()
-                .zip(sums.iter())
+                .zip(self.position.iter())
                 .for_each(|(to, sum)| *to = (f64::from(*to) + sum) as f32);
+        }
+        if let Some(row) = dts_w.map(row) {
+            tables.time_gradient(&self.time, row);
         }
     }
 }

@@ -1,22 +1,26 @@
-//! The end of a row's update: its summed gradient goes through the normalisation, if any, and to the optimiser.
+//! The end of a row's sum: the gradient goes through the normalisation, if any, and to the rule.
 
 use super::Contribution;
+use super::contribution::ReadRows;
 use crate::gathered::dot;
-use crate::mat::{Disjoint, MatMut};
+use crate::mat::{Disjoint, Mat, MatMut};
 use crate::optim::{AdamFactors, adam_vector};
 use crate::rows::{Element, RowsMut, load_vector, store_vector};
 use crate::simd::{LANES, Simd};
+use crate::with_rows;
 
-/// What becomes of a row's gradient: `Update` with its constants worked out.
+/// What becomes of a row's gradient: `Update` with its constants worked out, or storage.
 pub(super) enum Rule<'a> {
     Dense(MatMut),
     SquareSum,
     LazyAdam {
+        table: RowsMut,
         m: MatMut,
         v: MatMut,
         factors: AdamFactors,
     },
     RowAdagrad {
+        table: RowsMut,
         state: Disjoint<'a, f32>,
         lr: f32,
         eps: f32,
@@ -24,50 +28,67 @@ pub(super) enum Rule<'a> {
         keep: f32,
         grad_scale: f32,
     },
+    /// Stored one after the other, by ascending row.
+    List {
+        ids: Disjoint<'a, i32>,
+        rows: MatMut,
+    },
 }
 
-/// One update of a table.
+impl Rule<'_> {
+    /// Whether a row's number among the touched ones matters.
+    pub fn numbers_rows(&self) -> bool {
+        matches!(self, Rule::List { .. })
+    }
+}
+
+/// Contributions and what to do with their sums.
 #[derive(Clone, Copy)]
 pub(super) struct Job<'a> {
-    pub table: RowsMut,
+    pub read: ReadRows<'a>,
     pub contributions: &'a [Contribution],
     pub rule: &'a Rule<'a>,
     /// Of the contributions that are normalised.
     pub eps: f32,
 }
 
-/// A table and the rule that updates it.
+/// The rows as they were read, and the rule for their gradients.
 pub(super) struct Target<'a, E> {
-    pub table: MatMut<E>,
+    pub read: Mat<E>,
+    pub ids: Option<&'a [i32]>,
     pub rule: &'a Rule<'a>,
     /// Below this length a row is normalised by it instead.
     pub eps: f32,
 }
 
 impl<E: Element> Target<'_, E> {
-    /// Finishes row `id`. `gradient` is complete but for `unit`, the gradient of the normalised row. Returns the
-    /// square of the gradient's length if that is the rule, else 0.
+    /// Finishes row `id`, the `number`-th touched one. `gradient` is complete but for `unit`, the gradient of the
+    /// normalised row. Returns the square of the gradient's length if that is the rule, else 0.
     ///
     /// # Safety
-    /// This task alone has row `id` of the table and of the rule's state; `gradient` and `unit` hold `cols` numbers and
-    /// zeros up to whole vectors; target features as for [`Simd`].
+    /// `id` is a row of `read`; this task alone has that row of the rule's memory, and place `number` of its list;
+    /// `gradient` and `unit` hold `cols` numbers and zeros up to whole vectors; target features as for [`Simd`].
     #[inline(always)]
-    pub unsafe fn finish<V: Simd>(&self, id: usize, gradient: &mut [f32], unit: Option<&[f32]>) -> f64 {
+    pub unsafe fn finish<V: Simd>(&self, id: usize, number: usize, gradient: &mut [f32], unit: Option<&[f32]>) -> f64 {
         unsafe {
             if let Some(unit) = unit {
                 self.add_through_norm::<V>(id, unit, gradient);
             }
-            self.apply::<V>(id, gradient.as_ptr())
+            let row = self.ids.map_or(id, |ids| ids[id] as usize);
+            self.rule.apply::<V>(row, number, gradient.as_ptr(), self.read.cols)
         }
     }
 
     /// `to += (g - ehat (ehat . g)) / |e|`, or `g / eps` for a row shorter than eps.
+    ///
+    /// # Safety
+    /// As [`Target::finish`].
     #[inline(always)]
     unsafe fn add_through_norm<V: Simd>(&self, id: usize, gradient: &[f32], to: &mut [f32]) {
-        let cols = self.table.cols;
+        let cols = self.read.cols;
         // SAFETY: the caller's.
         unsafe {
-            let row = self.table.row(id).as_ptr();
+            let row = self.read.row(id).as_ptr();
             let (mut square, mut product) = (V::zero(), V::zero());
             for k in 0..cols.div_ceil(LANES) {
                 let x = load_vector::<V, E>(row, k, cols);
@@ -89,52 +110,98 @@ impl<E: Element> Target<'_, E> {
             }
         }
     }
+}
 
+impl Rule<'_> {
+    /// Row `row` of the table has this gradient; `number` is its place in a list.
+    ///
+    /// # Safety
+    /// This task alone has the row and the place; `gradient` holds `cols` numbers rounded up to whole vectors, zero
+    /// beyond; target features as for [`Simd`].
     #[inline(always)]
-    unsafe fn apply<V: Simd>(&self, id: usize, gradient: *const f32) -> f64 {
-        let cols = self.table.cols;
+    pub unsafe fn apply<V: Simd>(&self, row: usize, number: usize, gradient: *const f32, cols: usize) -> f64 {
         let vectors = cols.div_ceil(LANES);
         // SAFETY: the caller's.
         unsafe {
-            let table = self.table.row(id).as_mut_ptr();
-            match self.rule {
+            match self {
                 Rule::Dense(to) => {
-                    let to = to.row(id).as_mut_ptr();
+                    let to = to.row(row).as_mut_ptr();
                     for k in 0..vectors {
                         let sum = V::load(gradient.add(k * LANES)).add(load_vector::<V, f32>(to, k, cols));
                         store_vector::<V, f32>(sum, to, k, cols);
                     }
                 }
                 Rule::SquareSum => return f64::from(dot::<V>(gradient, gradient, cols)),
-                Rule::LazyAdam { m, v, factors } => {
-                    let (m, v) = (m.row(id).as_mut_ptr(), v.row(id).as_mut_ptr());
-                    for k in 0..vectors {
-                        let (p0, g) = (load_vector::<V, E>(table, k, cols), V::load(gradient.add(k * LANES)));
-                        let (m0, v0) = (load_vector::<V, f32>(m, k, cols), load_vector::<V, f32>(v, k, cols));
-                        let (p1, m1, v1) = adam_vector::<V>(factors, p0, g, m0, v0);
-                        store_vector::<V, E>(p1, table, k, cols);
-                        store_vector::<V, f32>(m1, m, k, cols);
-                        store_vector::<V, f32>(v1, v, k, cols);
-                    }
+                Rule::LazyAdam { table, m, v, factors } => {
+                    let (m, v) = (m.row(row).as_mut_ptr(), v.row(row).as_mut_ptr());
+                    with_rows!(RowsMut, *table, table => {
+                        adam_row::<V, _>(factors, [m, v], table.row(row), gradient)
+                    });
                 }
                 Rule::RowAdagrad {
+                    table,
                     state,
                     lr,
                     eps,
                     keep,
                     grad_scale,
                 } => {
-                    let state = &mut state.range(id, 1)[0];
+                    let state = &mut state.range(row, 1)[0];
                     *state += dot::<V>(gradient, gradient, cols) * grad_scale * grad_scale / cols as f32;
-                    let rate = V::splat(lr * grad_scale / (state.sqrt() + eps));
+                    let rate = lr * grad_scale / (state.sqrt() + eps);
+                    with_rows!(RowsMut, *table, table => descend::<V, _>(table.row(row), gradient, *keep, rate));
+                }
+                Rule::List { ids, rows } => {
+                    ids.range(number, 1)[0] = row as i32;
+                    let to = rows.row(number).as_mut_ptr();
                     for k in 0..vectors {
-                        let p = load_vector::<V, E>(table, k, cols).mul(V::splat(*keep));
-                        let p = V::load(gradient.add(k * LANES)).fnma(rate, p);
-                        store_vector::<V, E>(p, table, k, cols);
+                        store_vector::<V, f32>(V::load(gradient.add(k * LANES)), to, k, cols);
                     }
                 }
             }
             0.0
+        }
+    }
+}
+
+/// One step of Adam on a row.
+///
+/// # Safety
+/// The moments are as long as the row, `gradient` rounded up to whole vectors; target features as for [`Simd`].
+#[inline(always)]
+unsafe fn adam_row<V: Simd, E: Element>(
+    factors: &AdamFactors,
+    [m, v]: [*mut f32; 2],
+    row: &mut [E],
+    gradient: *const f32,
+) {
+    let (table, cols) = (row.as_mut_ptr(), row.len());
+    // SAFETY: the caller's.
+    unsafe {
+        for k in 0..cols.div_ceil(LANES) {
+            let (p0, g) = (load_vector::<V, E>(table, k, cols), V::load(gradient.add(k * LANES)));
+            let (m0, v0) = (load_vector::<V, f32>(m, k, cols), load_vector::<V, f32>(v, k, cols));
+            let (p1, m1, v1) = adam_vector::<V>(factors, p0, g, m0, v0);
+            store_vector::<V, E>(p1, table, k, cols);
+            store_vector::<V, f32>(m1, m, k, cols);
+            store_vector::<V, f32>(v1, v, k, cols);
+        }
+    }
+}
+
+/// `row = keep row - rate gradient`.
+///
+/// # Safety
+/// `gradient` is as long as the row, rounded up to whole vectors; target features as for [`Simd`].
+#[inline(always)]
+unsafe fn descend<V: Simd, E: Element>(row: &mut [E], gradient: *const f32, keep: f32, rate: f32) {
+    let (table, cols) = (row.as_mut_ptr(), row.len());
+    // SAFETY: the caller's.
+    unsafe {
+        for k in 0..cols.div_ceil(LANES) {
+            let p = load_vector::<V, E>(table, k, cols).mul(V::splat(keep));
+            let p = V::load(gradient.add(k * LANES)).fnma(V::splat(rate), p);
+            store_vector::<V, E>(p, table, k, cols);
         }
     }
 }

@@ -1,34 +1,22 @@
 //! The table's gradient and its use in one op: each touched row's gradient is summed in a fixed order and handed to the
-//! optimiser at once. Large tables (`runs`) have their summands sorted by row and store no gradient unless asked for
-//! (`Dense`); small ones that are drawn from often (`parts`) are summed without sorting.
+//! optimiser at once (`embedding_update`). Large tables (`runs`) have their summands sorted by row and store no gradient
+//! unless asked for (`Dense`); small ones that are drawn from often (`parts`) are summed without sorting.
+//! `embedding_apply` is the same end for gradient rows that were summed before.
 //!
 //! V items, D width. Untouched rows are not read; lazy Adam and row-wise AdaGrad leave them as they are.
 
 use super::apply::{Job, Rule};
-use super::sort::{MAX_CONTRIBUTIONS, MAX_SOURCE_ROWS};
-use super::{parts, runs};
+use super::contribution::{Contribution, ReadRows, check_ascending, check_contributions};
+use super::{direct, sums};
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
 use crate::mat::{Disjoint, Grad, Mat, MatMut};
 use crate::optim::{Adam, AdamFactors};
 use crate::rows::RowsMut;
-use crate::shape::{check_id_mat, check_len, check_mat, check_mut};
+use crate::shape::{check_len, check_mat, check_mut};
 
-const OP: &str = "embedding_update";
 /// Rows zeroed by one task.
 const ZERO_TILE: usize = 1024;
-
-/// `scale * sum coef[r, j] * source[r]` over all (r, j) with `ids[r, j]` = row is the row's gradient.
-#[derive(Clone, Copy)]
-pub struct Contribution {
-    /// -1, or a coefficient of 0, touches nothing.
-    pub ids: Mat<i32>, // [rows, per]
-    pub source: Mat,       // [rows, D]
-    pub coef: Option<Mat>, // [rows, per], 1 when absent
-    pub scale: f32,
-    /// `Some(eps)`: the gradient is that of the row divided by `max(|row|, eps)`, and is taken through it after summing.
-    pub normalized: Option<f32>,
-}
 
 /// What becomes of a touched row's gradient.
 pub enum Update<'a> {
@@ -38,7 +26,7 @@ pub enum Update<'a> {
     SquareSum { to: &'a mut f32 },
     /// Adam on touched rows only, bias-corrected by the global step.
     LazyAdam { m: MatMut, v: MatMut, hyper: Adam },
-    /// One accumulator a row: `state += mean g^2; row -= lr g / (sqrt(state) + eps)`.
+    /// One accumulator per row: `state += mean g^2; row -= lr g / (sqrt(state) + eps)`.
     RowAdagrad {
         state: &'a mut [f32],
         lr: f32,
@@ -49,6 +37,8 @@ pub enum Update<'a> {
 
 pub struct EmbeddingUpdate<'a> {
     pub table: RowsMut, // [V, D]
+    /// Rows that the contributions name when they were staged; absent, they name the table's own.
+    pub staged: Option<ReadRows<'a>>,
     pub contributions: &'a [Contribution],
     pub update: Update<'a>,
     /// Multiplies the gradient; not used by `Dense` and `SquareSum`, whose readers apply it.
@@ -56,10 +46,73 @@ pub struct EmbeddingUpdate<'a> {
 }
 
 pub fn embedding_update(cx: &Ctx, args: EmbeddingUpdate) -> Outcome {
-    check(&args)?;
-    let eps = args.contributions.iter().find_map(|c| c.normalized).unwrap_or(0.0);
+    let op = "embedding_update";
+    let table = args.table.as_ref();
+    let read = args.staged.unwrap_or(ReadRows {
+        rows: table,
+        ids: None,
+        vocabulary: table.rows(),
+    });
+    if (read.vocabulary, read.rows.cols()) != (table.rows(), table.cols()) {
+        let expected = format!("rows of the table, [{}, {}]", table.rows(), table.cols());
+        let got = format!("rows of [{}, {}]", read.vocabulary, read.rows.cols());
+        return Err(fault(FaultKind::Shape, op, "staged", expected, got));
+    }
+    let eps = check_contributions(op, &read, args.contributions)?;
+    finish(op, cx, args.table, args.update, args.grad_scale, |rule| {
+        let contributions = args.contributions;
+        sums::form(
+            cx,
+            &Job {
+                read,
+                contributions,
+                rule,
+                eps,
+            },
+        )
+    })
+}
+
+pub struct EmbeddingApply<'a> {
+    pub table: RowsMut, // [V, D]
+    /// The table's row that each gradient row belongs to, ascending, -1 beyond the last; absent: all rows in order.
+    pub ids: Option<&'a [i32]>, // [U]
+    pub rows: Mat,      // [U, D]
+    pub update: Update<'a>,
+    pub grad_scale: Option<&'a f32>,
+}
+
+pub fn embedding_apply(cx: &Ctx, args: EmbeddingApply) -> Outcome {
+    let op = "embedding_apply";
+    let table = args.table.as_ref();
+    check_mat(
+        op,
+        "rows",
+        args.rows,
+        args.ids.map_or(table.rows(), <[i32]>::len),
+        table.cols(),
+    )?;
+    let count = match args.ids {
+        Some(ids) => check_ascending(op, "ids", ids, table.rows())?,
+        None => table.rows(),
+    };
+    finish(op, cx, args.table, args.update, args.grad_scale, |rule| {
+        direct::apply(cx, rule, args.rows, args.ids, count)
+    })
+}
+
+/// Turns an update into its rule, runs `each` with it, and keeps the square sum that it returns.
+fn finish(
+    op: &'static str,
+    cx: &Ctx,
+    table: RowsMut,
+    update: Update,
+    grad_scale: Option<&f32>,
+    each: impl FnOnce(&Rule) -> f64,
+) -> Outcome {
+    check_update(op, table, &update)?;
     let mut sum = None;
-    let rule = match args.update {
+    let rule = match update {
         Update::Dense { grad } => {
             if !grad.accumulate {
                 zero(cx, grad.to);
@@ -71,9 +124,10 @@ pub fn embedding_update(cx: &Ctx, args: EmbeddingUpdate) -> Outcome {
             Rule::SquareSum
         }
         Update::LazyAdam { m, v, hyper } => Rule::LazyAdam {
+            table,
             m,
             v,
-            factors: AdamFactors::new(&hyper, args.grad_scale),
+            factors: AdamFactors::new(&hyper, grad_scale),
         },
         Update::RowAdagrad {
             state,
@@ -81,25 +135,15 @@ pub fn embedding_update(cx: &Ctx, args: EmbeddingUpdate) -> Outcome {
             eps,
             weight_decay,
         } => Rule::RowAdagrad {
+            table,
             state: Disjoint::new(state),
             lr,
             eps,
             keep: 1.0 - lr * weight_decay,
-            grad_scale: args.grad_scale.copied().unwrap_or(1.0),
+            grad_scale: grad_scale.copied().unwrap_or(1.0),
         },
     };
-    let table = args.table.as_ref();
-    let entries = args.contributions.iter().map(|c| c.ids.rows * c.ids.cols).sum();
-    let job = Job {
-        table: args.table,
-        contributions: args.contributions,
-        rule: &rule,
-        eps,
-    };
-    let square = match parts::parts(table.rows(), table.cols(), entries) {
-        Some(parts) => parts::update(cx, &job, parts),
-        None => runs::update(cx, &job),
-    };
+    let square = each(&rule);
     if let Some(to) = sum {
         *to = (f64::from(*to) + square) as f32;
     }
@@ -115,57 +159,15 @@ fn zero(cx: &Ctx, to: MatMut) {
     });
 }
 
-fn check(args: &EmbeddingUpdate) -> Outcome {
-    let table = args.table.as_ref();
-    let (items, cols) = (table.rows(), table.cols());
-    let number = args.contributions.len();
-    if number > MAX_CONTRIBUTIONS {
-        let expected = format!("at most {MAX_CONTRIBUTIONS}");
-        return Err(fault(
-            FaultKind::Argument,
-            OP,
-            "contributions",
-            expected,
-            format!("{number}"),
-        ));
-    }
-    let mut eps = None;
-    for c in args.contributions {
-        check_mat(OP, "source", c.source, c.ids.rows, cols)?;
-        if let Some(coef) = c.coef {
-            check_mat(OP, "coef", coef, c.ids.rows, c.ids.cols)?;
-        }
-        if c.ids.rows >= MAX_SOURCE_ROWS {
-            let expected = format!("fewer than {MAX_SOURCE_ROWS} rows");
-            return Err(fault(
-                FaultKind::Shape,
-                OP,
-                "source",
-                expected,
-                format!("{}", c.ids.rows),
-            ));
-        }
-        if let (Some(first), Some(this)) = (eps, c.normalized)
-            && first != this
-        {
-            return Err(fault(
-                FaultKind::Argument,
-                OP,
-                "normalized",
-                format!("one eps, {first}"),
-                format!("{this}"),
-            ));
-        }
-        eps = eps.or(c.normalized);
-        check_id_mat(OP, "ids", c.ids, items)?;
-    }
-    match &args.update {
-        Update::Dense { grad } => check_mut(OP, "grad", grad.to, items, cols),
+fn check_update(op: &'static str, table: RowsMut, update: &Update) -> Outcome {
+    let (items, cols) = (table.as_ref().rows(), table.as_ref().cols());
+    match update {
+        Update::Dense { grad } => check_mut(op, "grad", grad.to, items, cols),
         Update::SquareSum { .. } => Ok(()),
         Update::LazyAdam { m, v, hyper } => {
-            check_mut(OP, "m", *m, items, cols)?;
-            check_mut(OP, "v", *v, items, cols)?;
-            hyper.check(OP)
+            check_mut(op, "m", *m, items, cols)?;
+            check_mut(op, "v", *v, items, cols)?;
+            hyper.check(op)
         }
         Update::RowAdagrad {
             state,
@@ -173,18 +175,13 @@ fn check(args: &EmbeddingUpdate) -> Outcome {
             eps,
             weight_decay,
         } => {
-            check_len(OP, "state", state.len(), items)?;
+            check_len(op, "state", state.len(), items)?;
             if [lr, eps, weight_decay].iter().all(|x| x.is_finite()) {
                 return Ok(());
             }
             let got = format!("{lr}, {eps}, {weight_decay}");
-            Err(fault(
-                FaultKind::Argument,
-                OP,
-                "lr, eps, weight_decay",
-                "finite numbers",
-                got,
-            ))
+            let input = "lr, eps, weight_decay";
+            Err(fault(FaultKind::Argument, op, input, "finite numbers", got))
         }
     }
 }

@@ -1,16 +1,27 @@
-//! Embedding tables: reading rows, drawing negatives, and the deduplicating update that never stores a gradient row.
+//! Embedding tables: reading and staging rows, drawing negatives, and gradients that are summed row by row: at once in
+//! the optimiser's update, or into lists that add up.
 
 mod apply;
+mod contribution;
+mod direct;
 mod draw_negatives;
 pub mod embedding_gather;
+mod embedding_reduce;
 mod embedding_update;
 pub mod naive;
 mod parts;
 mod runs;
 mod sort;
+mod stage_rows;
+mod sums;
 
-pub use draw_negatives::{Alias, Sampler, alias_table, draw_negatives};
-pub use embedding_update::{Contribution, EmbeddingUpdate, Update, embedding_update};
+pub use contribution::{Contribution, MAX_CONTRIBUTIONS, ReadRows};
+pub use draw_negatives::{Alias, Sampler, alias_table, draw_negatives, draw_pool};
+pub use embedding_reduce::{RowList, RowListMut, embedding_reduce, sparse_add};
+pub use embedding_update::{EmbeddingApply, EmbeddingUpdate, Update, embedding_apply, embedding_update};
+pub use stage_rows::{IdList, MAX_ID_LISTS, stage_rows, unique_ids};
 
+#[cfg(test)]
+mod list_tests;
 #[cfg(test)]
 mod tests;

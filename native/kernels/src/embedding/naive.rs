@@ -103,3 +103,27 @@ pub fn gradient(table: &[f64], d: usize, summands: &[Summand]) -> (Vec<f64>, Vec
     }
     (total, touched)
 }
+
+/// A gradient as touched rows by ascending id.
+pub type List = std::collections::BTreeMap<i32, Vec<f64>>;
+
+/// The touched rows of a table's gradient.
+pub fn reduce(table: &[f64], d: usize, summands: &[Summand]) -> List {
+    let (total, touched) = gradient(table, d, summands);
+    let rows = total.chunks_exact(d).zip(touched).enumerate();
+    rows.filter(|(_, (_, touched))| *touched)
+        .map(|(id, (row, _))| (id as i32, row.to_vec()))
+        .collect()
+}
+
+/// Row by row; a row that only one list has is taken as it is.
+pub fn sparse_add(left: &List, right: &List) -> List {
+    let mut sum = left.clone();
+    for (id, row) in right {
+        match sum.get_mut(id) {
+            Some(to) => to.iter_mut().zip(row).for_each(|(to, x)| *to += x),
+            None => drop(sum.insert(*id, row.clone())),
+        }
+    }
+    sum
+}

@@ -3,6 +3,7 @@
 
 use super::Contribution;
 use super::apply::{Job, Target};
+use super::sums::number;
 use crate::ctx::Ctx;
 use crate::gathered::prefetch_span;
 use crate::mat::Disjoint;
@@ -33,14 +34,14 @@ pub(super) fn parts(items: usize, cols: usize, entries: usize) -> Option<usize> 
 }
 
 /// Each of the parts adds up a gradient of its own. Returns the sum of squares, if the rule forms it.
-pub(super) fn update(cx: &Ctx, job: &Job, parts: usize) -> f64 {
+pub(super) fn form(cx: &Ctx, job: &Job, parts: usize) -> f64 {
     let Job {
-        table,
+        read,
         contributions,
         rule,
         eps,
     } = *job;
-    let (items, cols) = (table.as_ref().rows(), table.as_ref().cols());
+    let (items, cols) = (read.rows.rows(), read.rows.cols());
     let width = cols.next_multiple_of(LANES);
     let (mut sums, mut touched) = (
         cx.scratch::<f32>(parts * 2 * items * width),
@@ -69,6 +70,17 @@ pub(super) fn update(cx: &Ctx, job: &Job, parts: usize) -> f64 {
         });
     }
     let tiles = items.div_ceil(TILE);
+    let mut numbers = cx.scratch::<u32>(tiles);
+    numbers.fill(0);
+    if rule.numbers_rows() {
+        let touched = |row: usize| (0..parts).any(|part| touched[part * items + row] > 0);
+        for (tile, count) in numbers.iter_mut().enumerate() {
+            let rows = tile * TILE..items.min((tile + 1) * TILE);
+            *count = rows.filter(|row| touched(*row)).count() as u32;
+        }
+        number(&mut numbers);
+    }
+    let numbers = &numbers[..];
     let mut squares = cx.scratch::<f64>(tiles);
     squares.fill(0.0);
     let mut buffers = cx.per_worker::<f32>(2 * width);
@@ -79,10 +91,10 @@ pub(super) fn update(cx: &Ctx, job: &Job, parts: usize) -> f64 {
             // SAFETY: a tile's rows are one task's; a worker's buffer is its own while it runs a task.
             unsafe {
                 let (buffer, square) = (buffers.of(worker), &mut squares.range(tile, 1)[0]);
-                let first = tile * TILE;
-                with_rows!(RowsMut, table, table => {
-                    let target = Target { table, rule, eps };
-                    dispatch(cx.isa, Fold { target, sums, touched, parts, first, buffer, square })
+                let (first, number) = (tile * TILE, numbers[tile] as usize);
+                with_rows!(Rows, read.rows, rows => {
+                    let target = Target { read: rows, ids: read.ids, rule, eps };
+                    dispatch(cx.isa, Fold { target, sums, touched, parts, first, number, buffer, square })
                 });
             }
         });
@@ -213,6 +225,8 @@ struct Fold<'a, E> {
     touched: &'a [u8],
     parts: usize,
     first: usize,
+    /// Of the first touched row here, among all touched ones.
+    number: usize,
     /// Two padded rows.
     buffer: &'a mut [f32],
     square: &'a mut f64,
@@ -221,8 +235,9 @@ struct Fold<'a, E> {
 impl<E: Element> Kernel for Fold<'_, E> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
-        let items = self.target.table.rows;
-        let width = self.target.table.cols.next_multiple_of(LANES);
+        let items = self.target.read.rows;
+        let width = self.target.read.cols.next_multiple_of(LANES);
+        let mut number = self.number;
         for row in self.first..items.min(self.first + TILE) {
             let flags = (0..self.parts).fold(0, |flags, part| flags | self.touched[part * items + row]);
             if flags == 0 {
@@ -241,8 +256,9 @@ impl<E: Element> Kernel for Fold<'_, E> {
             // SAFETY: this task alone has the row; buffers hold whole vectors.
             *self.square += unsafe {
                 self.target
-                    .finish::<V>(row, plain, (flags & UNIT > 0).then_some(&*unit))
+                    .finish::<V>(row, number, plain, (flags & UNIT > 0).then_some(&*unit))
             };
+            number += 1;
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::Contribution;
 use super::apply::{Job, Target};
 use super::sort::{Entry, sorted};
+use super::sums::number;
 use crate::ctx::Ctx;
 use crate::gathered::{Terms, add_weighted};
 use crate::mat::{Disjoint, Mat};
@@ -16,34 +17,52 @@ const TILE: usize = 1024;
 const AHEAD: usize = 6;
 
 /// Returns the sum of squares, if the rule forms it.
-pub(super) fn update(cx: &Ctx, job: &Job) -> f64 {
+pub(super) fn form(cx: &Ctx, job: &Job) -> f64 {
     let Job {
-        table,
+        read,
         contributions,
         rule,
         eps,
     } = *job;
-    let (entries, count) = sorted(cx, contributions, table.as_ref().rows());
+    let (entries, count) = sorted(cx, contributions, read.rows.rows());
     let entries = &entries[..count];
     let tiles = count.div_ceil(TILE);
+    let mut numbers = cx.scratch::<u32>(tiles);
+    numbers.fill(0);
+    if rule.numbers_rows() {
+        let counts = Disjoint::new(&mut numbers);
+        cx.pool.run(tiles, |task, _| {
+            // SAFETY: each task has its own count.
+            unsafe { counts.range(task, 1)[0] = begun(entries, task * TILE) };
+        });
+        number(&mut numbers);
+    }
+    let numbers = &numbers[..];
     let mut squares = cx.scratch::<f64>(tiles);
     squares.fill(0.0);
-    let mut buffers = cx.per_worker::<f32>(2 * table.as_ref().cols().next_multiple_of(LANES));
+    let mut buffers = cx.per_worker::<f32>(2 * read.rows.cols().next_multiple_of(LANES));
     {
         let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
         cx.pool.run(tiles, |task, worker| {
             // SAFETY: a row's entries are finished by one task; a worker's buffer is its own while it runs a task.
             unsafe {
                 let (buffer, square) = (buffers.of(worker), &mut squares.range(task, 1)[0]);
-                let from = task * TILE;
-                with_rows!(RowsMut, table, table => {
-                    let target = Target { table, rule, eps };
-                    dispatch(cx.isa, Runs { target, contributions, entries, from, buffer, square })
+                let (from, number) = (task * TILE, numbers[task] as usize);
+                with_rows!(Rows, read.rows, rows => {
+                    let target = Target { read: rows, ids: read.ids, rule, eps };
+                    dispatch(cx.isa, Runs { target, contributions, entries, from, number, buffer, square })
                 });
             }
         });
     }
     squares.iter().sum()
+}
+
+/// How many rows begin among the entries of a tile.
+fn begun(entries: &[Entry], from: usize) -> u32 {
+    let end = entries.len().min(from + TILE);
+    let begins = |at: &usize| *at == 0 || entries[*at].id != entries[*at - 1].id;
+    (from..end).filter(begins).count() as u32
 }
 
 /// The rows whose entries begin in `from..from + TILE`.
@@ -52,6 +71,8 @@ struct Runs<'a, E> {
     contributions: &'a [Contribution],
     entries: &'a [Entry],
     from: usize,
+    /// Of the first row that begins here, among all touched ones.
+    number: usize,
     /// Two padded rows.
     buffer: &'a mut [f32],
     square: &'a mut f64,
@@ -62,8 +83,8 @@ impl<E: Element> Kernel for Runs<'_, E> {
     unsafe fn run<V: Simd>(self) {
         let entries = self.entries;
         let end = entries.len().min(self.from + TILE);
-        let (plain, unit) = self.buffer.split_at_mut(self.target.table.cols.next_multiple_of(LANES));
-        let mut at = self.from;
+        let (plain, unit) = self.buffer.split_at_mut(self.target.read.cols.next_multiple_of(LANES));
+        let (mut at, mut number) = (self.from, self.number);
         if at > 0 {
             at += run_length(&entries[at..], entries[at - 1].id);
         }
@@ -76,12 +97,12 @@ impl<E: Element> Kernel for Runs<'_, E> {
             let mut done = 0;
             while done < count {
                 let run = &entries[at + done..];
-                let number = run[0].contribution();
+                let list = run[0].contribution();
                 let same = run[..count - done]
                     .iter()
-                    .take_while(|entry| entry.contribution() == number)
+                    .take_while(|entry| entry.contribution() == list)
                     .count();
-                let contribution = &self.contributions[number];
+                let contribution = &self.contributions[list];
                 let normalized = contribution.normalized.is_some();
                 through_norm |= normalized;
                 let sum = if normalized { &mut *unit } else { &mut *plain };
@@ -91,14 +112,15 @@ impl<E: Element> Kernel for Runs<'_, E> {
                     count: same,
                 };
                 // SAFETY: sources were checked; buffers hold whole vectors.
-                unsafe { add_weighted::<V, f32>(&terms, self.target.table.cols, sum.as_mut_ptr()) };
+                unsafe { add_weighted::<V, f32>(&terms, self.target.read.cols, sum.as_mut_ptr()) };
                 done += same;
             }
             // SAFETY: this task alone has the row.
             *self.square += unsafe {
                 self.target
-                    .finish::<V>(id as usize, plain, through_norm.then_some(&*unit))
+                    .finish::<V>(id as usize, number, plain, through_norm.then_some(&*unit))
             };
+            number += 1;
             at += count;
         }
     }

@@ -1,7 +1,7 @@
 //! Groups the summands of a table's gradient by row: a stable radix sort whose first pass reads the contributions
 //! themselves. One pass serves tables of up to 4,096 rows, two up to 16 M. Stability fixes the order of every sum.
 
-use super::Contribution;
+use super::contribution::{Contribution, MAX_CONTRIBUTIONS};
 use crate::arena::{Lease, Pod};
 use crate::ctx::Ctx;
 use crate::mat::Disjoint;
@@ -11,8 +11,7 @@ const DIGIT_BITS: u32 = 12;
 /// Entries counted and scattered by one task.
 const PART: usize = 32 * 1024;
 /// Contributions are numbered in the top bits of [`Entry::source`].
-pub(super) const MAX_CONTRIBUTIONS: usize = 8;
-const ROW_BITS: u32 = 29;
+const ROW_BITS: u32 = u32::BITS - MAX_CONTRIBUTIONS.ilog2();
 pub(super) const MAX_SOURCE_ROWS: usize = 1 << ROW_BITS;
 
 /// `weight * source row` is to be added to the gradient of row `id`.

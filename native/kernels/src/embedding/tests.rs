@@ -13,7 +13,7 @@ use crate::rows::{Rows, RowsMut};
 use crate::testing::*;
 
 /// Sums of up to a few hundred products below two.
-const TOLERANCE: f64 = 2e-5;
+pub(super) const TOLERANCE: f64 = 2e-5;
 
 /// Ids in -1..items; `spread` below `items` makes duplicates heavy.
 fn ids(seed: u64, len: usize, spread: usize) -> Vec<i32> {
@@ -151,14 +151,14 @@ fn gather_refuses_sequences_longer_than_the_positions() {
 }
 
 /// Three contributions: looked-up inputs, positives, and many draws with coefficients (some 0).
-struct Case {
-    items: usize,
-    width: usize,
-    table: Vec<f64>,
-    summands: Vec<Summand>,
+pub(super) struct Case {
+    pub items: usize,
+    pub width: usize,
+    pub table: Vec<f64>,
+    pub summands: Vec<Summand>,
 }
 
-fn case(rows: usize, width: usize, items: usize, spread: usize) -> Case {
+pub(super) fn case(rows: usize, width: usize, items: usize, spread: usize) -> Case {
     let per = 5;
     let coef = numbers(4, rows * per)
         .iter()
@@ -186,6 +186,33 @@ fn case(rows: usize, width: usize, items: usize, spread: usize) -> Case {
     }
 }
 
+/// The summands of a case in single precision.
+pub(super) struct Floats(Vec<(Padded, Option<Padded>)>);
+
+impl Floats {
+    pub fn of(case: &Case) -> Floats {
+        let single = |s: &Summand| {
+            let rows = s.ids.len() / s.per;
+            let coef = s.coef.as_ref().map(|coef| Padded::from(coef, rows, s.per));
+            (Padded::from(&s.source, rows, case.width), coef)
+        };
+        Floats(case.summands.iter().map(single).collect())
+    }
+
+    pub fn contributions(&self, case: &Case) -> Vec<Contribution> {
+        let pairs = case.summands.iter().zip(&self.0);
+        pairs
+            .map(|(s, (source, coef))| Contribution {
+                ids: Mat::new(&s.ids, s.ids.len() / s.per, s.per),
+                source: source.mat(),
+                coef: coef.as_ref().map(Padded::mat),
+                scale: s.scale as f32,
+                normalized: s.normalized.map(|eps| eps as f32),
+            })
+            .collect()
+    }
+}
+
 /// Runs an update on fresh copies of `state` (table first) and returns them after it.
 fn update(
     cx: &Ctx,
@@ -194,28 +221,9 @@ fn update(
     state: &[Padded],
     rule: impl for<'a> FnOnce(&'a mut [Padded]) -> Update<'a>,
 ) -> Vec<Padded> {
-    let Case {
-        items, width, summands, ..
-    } = case;
-    let floats: Vec<(Padded, Option<Padded>)> = summands
-        .iter()
-        .map(|s| {
-            let rows = s.ids.len() / s.per;
-            let coef = s.coef.as_ref().map(|coef| Padded::from(coef, rows, s.per));
-            (Padded::from(&s.source, rows, *width), coef)
-        })
-        .collect();
-    let contributions: Vec<Contribution> = summands
-        .iter()
-        .zip(&floats)
-        .map(|(s, (source, coef))| Contribution {
-            ids: Mat::new(&s.ids, s.ids.len() / s.per, s.per),
-            source: source.mat(),
-            coef: coef.as_ref().map(Padded::mat),
-            scale: s.scale as f32,
-            normalized: s.normalized.map(|eps| eps as f32),
-        })
-        .collect();
+    let Case { items, width, .. } = case;
+    let floats = Floats::of(case);
+    let contributions = floats.contributions(case);
     let mut state = state.to_vec();
     let mut packed = bits_of(&case.table);
     let (table, rest) = state.split_at_mut(1);
@@ -225,6 +233,7 @@ fn update(
     };
     let args = EmbeddingUpdate {
         table: rows,
+        staged: None,
         contributions: &contributions,
         update: rule(rest),
         grad_scale: None,
@@ -238,7 +247,7 @@ fn update(
 }
 
 /// Rows, width, items, and how many of the items are drawn: parts, one pass and two of the sort, heavy duplicates.
-const CASES: [[usize; 4]; 9] = [
+pub(super) const CASES: [[usize; 4]; 9] = [
     [0, 8, 5, 5],
     [1, 1, 1, 1],
     [40, 50, 30, 30],
@@ -250,7 +259,7 @@ const CASES: [[usize; 4]; 9] = [
     [9, 3, 70_000, 70_000],
 ];
 
-fn table_of(case: &Case) -> Padded {
+pub(super) fn table_of(case: &Case) -> Padded {
     Padded::from(&case.table, case.items, case.width)
 }
 
@@ -288,7 +297,7 @@ fn dense_gradients_accumulate() {
 }
 
 /// The first row of a state matrix, for updates that take a slice.
-fn row_of(state: &mut Padded) -> &mut [f32] {
+pub(super) fn row_of(state: &mut Padded) -> &mut [f32] {
     // SAFETY: the matrix is borrowed for as long as its row.
     unsafe { state.mat_mut().row(0) }
 }
@@ -314,7 +323,7 @@ fn square_sum_is_the_norm_of_the_dense_gradient() {
     }
 }
 
-fn hyper() -> Adam {
+pub(super) fn hyper() -> Adam {
     Adam {
         lr: 1e-2,
         beta1: 0.9,
@@ -453,6 +462,7 @@ fn an_id_outside_the_table_is_refused_and_nothing_is_updated() {
     };
     let args = EmbeddingUpdate {
         table: RowsMut::F32(MatMut::new(&mut table, 3, 2)),
+        staged: None,
         contributions: &[contribution],
         update: Update::RowAdagrad {
             state: &mut state,

@@ -11,14 +11,14 @@ use crate::gemm::{Finish, Right, Shape, multiply, outer};
 use crate::mat::{Grad, Mat, MatMut};
 use crate::norm::norm::check_eps;
 use crate::norm::rows::{NormGrad, row_norm_grad};
-use crate::panels::{Panels, Place};
+use crate::panels::{Panels, PanelsMut, Place, PlaceMut};
 use crate::rng::Dropout;
 use crate::shape::{check_grad, check_mat, check_mut, check_panels, check_vec};
 use crate::simd::{LANES, LINE, Simd};
 
 const OP: &str = "gated_norm_linear_residual";
 
-/// Forward: writes `y`, which may be `x` itself, and the row statistics of `o`.
+/// Forward: writes `y` and the row statistics of `o`.
 #[derive(Clone, Copy)]
 pub struct Forward<'a> {
     pub u: Panels,
@@ -48,7 +48,7 @@ pub struct Backward {
     pub w: Mat,
     pub stats: Mat,
     pub dy: Mat,
-    pub du: Grad<Panels>,
+    pub du: Grad<PanelsMut>,
     pub d_o: Grad,
     pub dw: Grad,
     /// One row.
@@ -108,13 +108,13 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
 }
 
 /// From the gradient of `drop(u * norm(o))` to those of `u` and `o`.
-struct ThroughGatedNorm<'a, P> {
+struct ThroughGatedNorm<'a, U, G> {
     of: &'a Backward,
-    u: P,
-    du: P,
+    u: U,
+    du: G,
 }
 
-impl<P: Place> Finish for ThroughGatedNorm<'_, P> {
+impl<U: Place, G: PlaceMut> Finish for ThroughGatedNorm<'_, U, G> {
     fn whole_rows(&self) -> bool {
         true
     }
@@ -127,9 +127,9 @@ impl<P: Place> Finish for ThroughGatedNorm<'_, P> {
             let (mean, rstd) = (V::splat(stats[0]), V::splat(stats[1]));
             drop_row::<V>(&b.dropout, dropout_row(i, n), acc, n);
             for line in (0..n).step_by(LINE) {
-                let (u, du) = (u.at(i, line), du.at(i, line));
+                let (u, du) = (u.at(i, line), du.at_mut(i, line));
                 for next in [
-                    u.wrapping_add(self.u.stride()).cast_const(),
+                    u.wrapping_add(self.u.stride()),
                     b.o.at(i + 1, line),
                     du.wrapping_add(self.du.stride()),
                     b.d_o.to.at(i + 1, line),
@@ -169,7 +169,7 @@ pub fn backward(cx: &Ctx, mut b: Backward) -> Outcome {
     check_mask(b.mask, t, m)?;
     check_mat(OP, "stats", b.stats, t, 2)?;
     check_mat(OP, "dy", b.dy, t, d)?;
-    check_panels(OP, "du", b.du.to, t, m)?;
+    check_panels(OP, "du", b.du.to.as_ref(), t, m)?;
     check_grad(OP, "do", Some(b.d_o), t, m)?;
     check_grad(OP, "dw", Some(b.dw), m, d)?;
     check_grad(OP, "db", b.db, 1, d)?;
@@ -184,7 +184,7 @@ pub fn backward(cx: &Ctx, mut b: Backward) -> Outcome {
 }
 
 /// [`backward`] with `u` and its gradient where they lie.
-fn through<P: Place>(cx: &Ctx, b: &Backward, u: P, du: P) {
+fn through(cx: &Ctx, b: &Backward, u: impl Place, du: impl PlaceMut) {
     let (t, m, d) = (b.o.rows, b.o.cols, b.w.cols);
     multiply(
         cx,

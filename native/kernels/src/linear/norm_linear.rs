@@ -12,7 +12,7 @@ use crate::gemm::{Finish, Right, Shape, multiply, outer};
 use crate::mat::{Grad, Mat, MatMut};
 use crate::norm::norm::check_eps;
 use crate::norm::rows::{NormGrad, row_norm_grad};
-use crate::panels::{Panels, Place};
+use crate::panels::{Panels, PanelsMut, Place, PlaceMut};
 use crate::rng::Dropout;
 use crate::shape::{check_grad, check_mat, check_mut, check_panels, check_vec};
 use crate::simd::tile::MR;
@@ -30,9 +30,9 @@ pub struct Forward<'a> {
     pub w: Mat,
     pub bias: Option<&'a [f32]>,
     pub act: Act,
-    pub y: Panels,
+    pub y: PanelsMut,
     /// Pre-activation, which backward of SiLU reads; leave it out when there is no backward.
-    pub z: Option<Panels>,
+    pub z: Option<PanelsMut>,
     /// `[T, 2]`: mean and reciprocal deviation of the rows of `x`.
     pub stats: MatMut,
 }
@@ -49,7 +49,7 @@ pub struct Backward {
     pub saved: Option<Panels>,
     pub stats: Mat,
     /// Gradient of `y`; overwritten (by the gradient of `z`) unless the activation is none.
-    pub dy: Panels,
+    pub dy: PanelsMut,
     pub dx: Option<Grad>,
     pub dw: Grad,
     /// One row.
@@ -63,7 +63,7 @@ struct Activate<'a, P> {
     z: Option<P>,
 }
 
-impl<P: Place> Finish for Activate<'_, P> {
+impl<P: PlaceMut> Finish for Activate<'_, P> {
     #[inline(always)]
     unsafe fn ahead<V: Simd>(&self, i: usize, j: usize) {
         unsafe {
@@ -87,7 +87,7 @@ impl<P: Place> Finish for Activate<'_, P> {
         unsafe {
             for at in (0..n).step_by(LINE) {
                 let (left, j) = (n - at, j + at);
-                let (to_y, to_z) = (self.y.at(i, j), self.z.map(|z| (z.at(i, j), z.stride())));
+                let (to_y, to_z) = (self.y.at_mut(i, j), self.z.map(|z| (z.at_mut(i, j), z.stride())));
                 for r in 0..rows {
                     let mut z = V::load_two(acc.add(r * stride + at), LINE);
                     if let Some(bias) = self.bias {
@@ -114,8 +114,8 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
     let (t, d, n) = (f.x.rows, f.x.cols, f.w.cols);
     check_mat(OP, "w", f.w, d, n)?;
     check_vec(OP, "bias", f.bias, n)?;
-    check_panels(OP, "y", f.y, t, n)?;
-    f.z.map_or(Ok(()), |z| check_panels(OP, "z", z, t, n))?;
+    check_panels(OP, "y", f.y.as_ref(), t, n)?;
+    f.z.map_or(Ok(()), |z| check_panels(OP, "z", z.as_ref(), t, n))?;
     check_mut(OP, "stats", f.stats, t, 2)?;
     check_eps(OP, f.eps)?;
     let measure = Measure {
@@ -130,7 +130,7 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
         measure: Some(measure),
     };
     let (shape, right, bias, act) = (Shape { m: t, n, k: d }, Right::Plain(f.w), f.bias, f.act);
-    match (f.y.plain(), f.z.map(Panels::plain)) {
+    match (f.y.plain(), f.z.map(PanelsMut::plain)) {
         (Some(y), None) => multiply(cx, shape, &left, right, &Activate { bias, act, y, z: None }),
         (Some(y), Some(z @ Some(_))) => multiply(cx, shape, &left, right, &Activate { bias, act, y, z }),
         _ => {
@@ -178,12 +178,12 @@ pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
     let (t, d, n) = (b.x.rows, b.x.cols, b.w.cols);
     check_mat(OP, "w", b.w, d, n)?;
     check_mat(OP, "stats", b.stats, t, 2)?;
-    check_panels(OP, "dy", b.dy, t, n)?;
+    check_panels(OP, "dy", b.dy.as_ref(), t, n)?;
     check_grad(OP, "dx", b.dx, t, d)?;
     check_grad(OP, "dw", Some(b.dw), d, n)?;
     check_grad(OP, "db", b.db, 1, n)?;
     let saved = match (b.act, b.saved) {
-        (Act::None, _) => b.dy,
+        (Act::None, _) => b.dy.as_ref(),
         (_, Some(saved)) => saved,
         (act, None) => {
             let expected = format!("what backward of {act:?} reads: z for SiLU, y for ReLU");
@@ -199,7 +199,7 @@ pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
 }
 
 /// [`backward`] with `dy` and what was saved where they lie.
-fn through<P: Place>(cx: &Ctx, b: &Backward, dy: P, saved: P) {
+fn through(cx: &Ctx, b: &Backward, dy: impl PlaceMut, saved: impl Place) {
     let (t, d, n) = (b.x.rows, b.x.cols, b.w.cols);
     let mut dz = ActGrad {
         act: b.act,

@@ -5,7 +5,7 @@ use crate::gemm::{Source, row_as_it_is, rows_ahead};
 use crate::mat::{Mat, MatMut};
 use crate::norm::Norm;
 use crate::norm::rows::row_stats;
-use crate::panels::Place;
+use crate::panels::{Place, PlaceMut};
 use crate::rng::Dropout;
 use crate::simd::{LANES, LINE, Simd};
 
@@ -85,7 +85,7 @@ impl Source for Normed {
 
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
-        unsafe { self.gated_row::<V, MatMut>(None, i, k, n, stage) }
+        unsafe { self.gated_row::<V, Mat>(None, i, k, n, stage) }
     }
 }
 
@@ -177,17 +177,17 @@ impl Source for SwiGlu {
 /// `dz = dy * act'`, from `z` for SiLU and from `y` for ReLU. Written back over `dy` when `keep` says so, so that the
 /// weight gradient need not compute it again.
 #[derive(Clone, Copy)]
-pub struct ActGrad<P> {
+pub struct ActGrad<G, S> {
     pub act: Act,
-    pub dy: P,
-    pub saved: P,
+    pub dy: G,
+    pub saved: S,
     pub keep: bool,
 }
 
-impl<P: Place> Source for ActGrad<P> {
+impl<G: PlaceMut, S: Place> Source for ActGrad<G, S> {
     #[inline(always)]
     fn panel(&self, i: usize, k: usize) -> Option<*const f32> {
-        (self.act == Act::None && self.dy.in_panels()).then(|| self.dy.at(i, k).cast_const())
+        (self.act == Act::None && self.dy.in_panels()).then(|| self.dy.at(i, k))
     }
 
     #[inline(always)]
@@ -199,13 +199,13 @@ impl<P: Place> Source for ActGrad<P> {
             }
             // What is kept is also the row asked for, unless it lies in several panels.
             let in_place = keep && dy.together(k, n);
-            let to = if in_place { dy.at(i, k) } else { stage };
+            let to = if in_place { dy.at_mut(i, k) } else { stage };
             let next = i + rows_ahead(n);
             for line in (0..n).step_by(LINE) {
                 V::prefetch(dy.at(next, k + line));
                 V::prefetch(saved.at(next, k + line));
                 let left = n - line;
-                let (dy, saved) = (dy.at(i, k + line), saved.at(i, k + line));
+                let (dy, saved) = (dy.at_mut(i, k + line), saved.at(i, k + line));
                 let (g, s) = (V::load_two(dy, left), V::load_two(saved, left));
                 let dz = if act == Act::Silu {
                     let slopes = V::silu_grads(s);

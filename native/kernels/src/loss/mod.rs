@@ -2,15 +2,23 @@
 //! needs in one call; nothing of size tokens x negatives x width or tokens x items is ever stored.
 
 mod full_softmax;
+mod history;
 pub mod naive;
 mod norm;
 mod objective;
+mod pooled;
 mod sampled;
+mod share_negatives;
+mod shared;
 mod stage;
 mod token;
 
 pub use full_softmax::{FullSoftmax, full_softmax};
+pub use history::{Counted, Events, Mask, count_negatives, mask_negatives};
+pub use pooled::{Pooled, pooled_loss};
 pub use sampled::{Sampled, bce, gbce, sampled_softmax};
+pub use share_negatives::share_negatives;
+pub use shared::{MOST as MOST_MEMBERS, Share, Shared, SharedObjective, shared_loss};
 
 use crate::fault::{FaultKind, Outcome, fault};
 

@@ -12,7 +12,7 @@
 
 use super::Logit;
 use super::objective::Objective;
-use super::stage::Stage;
+use super::stage::{Expected, Stage};
 use super::token::{Scorer, Tile, score_tokens};
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, check_ids, fault};
@@ -25,8 +25,11 @@ const TILE: usize = 32;
 
 /// Inputs and outputs of the three losses.
 pub struct Sampled<'a> {
-    pub u: Mat,               // [T, D]
-    pub table: Rows,          // [V, D]
+    pub u: Mat, // [T, D]
+    /// The table, or rows staged from it, which the ids then name by place.
+    pub table: Rows, // [V, D] or [U, D]
+    /// V. It decides how rows are prepared, so that staged rows give the bits of the whole table.
+    pub vocabulary: usize,
     pub positives: &'a [i32], // [T], -1: this token is not trained
     pub negatives: Mat<i32>,  // [T, R], -1: no negative here
     pub logit: Logit,
@@ -41,7 +44,7 @@ pub struct Sampled<'a> {
     pub uhat: MatMut, // [T, D]
 }
 
-/// `logq[V]`: log of each item's sampling probability, subtracted from the logits.
+/// `logq`: log of the sampling probability of each row's item, subtracted from the logits.
 pub fn sampled_softmax(cx: &Ctx, args: Sampled, logq: Option<&[f32]>) -> Outcome {
     let op = "sampled_softmax";
     check_vec(op, "logq", logq, args.table.rows())?;
@@ -63,7 +66,7 @@ pub fn gbce(cx: &Ctx, args: Sampled, t: f32) -> Outcome {
             format!("{t}"),
         ));
     }
-    let beta = gbce_beta(args.negatives.cols, args.table.rows(), f64::from(t)) as f32;
+    let beta = gbce_beta(args.negatives.cols, args.vocabulary, f64::from(t)) as f32;
     run(cx, "gbce", args, Objective::Bce { beta })
 }
 
@@ -81,7 +84,11 @@ fn run(cx: &Ctx, op: &'static str, args: Sampled, objective: Objective) -> Outco
     let tokens = args.u.rows;
     let trained = args.positives.iter().filter(|&&id| id >= 0).count();
     let divisor = args.mean_over.unwrap_or(trained.max(1) as f32);
-    let stage = Stage::new(cx, args.table, args.logit, trained * (1 + args.negatives.cols));
+    let expected = Expected {
+        vocabulary: args.vocabulary,
+        draws: trained * (1 + args.negatives.cols),
+    };
+    let stage = Stage::new(cx, args.table, args.logit, expected);
     let scorer = Scorer {
         u: args.u,
         positives: args.positives,

@@ -27,10 +27,17 @@ pub(super) enum Lengths<'a> {
     Computed,
 }
 
+/// What decides the form of the rows: the size of the whole table, and how often the call draws from it.
+pub(super) struct Expected {
+    pub vocabulary: usize,
+    pub draws: usize,
+}
+
 impl<'a> Stage<'a> {
-    pub fn new(cx: &'a Ctx, table: Rows, logit: Logit, draws: usize) -> Stage<'a> {
-        let often = table.rows() * DRAWS_PER_ROW <= draws;
-        if often && table.rows() * table.cols().next_multiple_of(LANES) <= COPY {
+    pub fn new(cx: &'a Ctx, table: Rows, logit: Logit, expected: Expected) -> Stage<'a> {
+        let Expected { vocabulary, draws } = expected;
+        let often = vocabulary * DRAWS_PER_ROW <= draws;
+        if often && vocabulary * table.cols().next_multiple_of(LANES) <= COPY {
             return Stage::Copy(unit_rows(cx, table, logit.normalize_item, logit.eps));
         }
         let lengths = match (logit.normalize_item, often) {

@@ -104,6 +104,7 @@ fn run(cx: &Ctx, p: &Problem, half: bool) -> Result<Vec<Padded>, crate::Fault> {
     let args = Sampled {
         u: u.mat(),
         table: table.as_ref(),
+        vocabulary: table.as_ref().rows(),
         positives: &p.positives,
         negatives,
         logit: logit(p),
@@ -137,6 +138,7 @@ fn run(cx: &Ctx, p: &Problem, half: bool) -> Result<Vec<Padded>, crate::Fault> {
         cx,
         EmbeddingUpdate {
             table,
+            staged: None,
             contributions: &contributions,
             update,
             grad_scale: None,
@@ -240,6 +242,42 @@ fn full_softmax_in_several_blocks_is_the_same_function() {
 }
 
 #[test]
+fn a_large_catalogue_is_streamed_to_the_same_function() {
+    // Above the stored size; tokens straddle the tiles, the last round is short.
+    let contexts = contexts();
+    for (shape, normalize) in [([7, 5, 0, 33_000], (true, true)), ([97, 17, 0, 32_769], (false, false))] {
+        let p = problem(shape, Objective::FullSoftmax, normalize);
+        assert_on_every_context(&p, &contexts, &format!("streamed {shape:?}"));
+    }
+}
+
+#[test]
+fn streaming_and_storing_agree_whatever_the_sizes_of_logits() {
+    for scale in [1.0, 1e3, 1e6] {
+        let mut p = problem([40, 16, 0, 33_000], Objective::FullSoftmax, (false, false));
+        p.u.iter_mut().for_each(|x| *x *= scale);
+        p.positives[7] = 32_999;
+        let got = run(&Ctx::new(2), &p, false).expect("finite");
+        assert_matches(&got[..1], &p.solve(), "streamed loss");
+    }
+}
+
+#[test]
+fn streaming_needs_memory_that_does_not_depend_on_the_catalogue() {
+    let peak = |items: usize| {
+        let cx = Ctx::new(2);
+        run(
+            &cx,
+            &problem([64, 8, 0, items], Objective::FullSoftmax, (true, true)),
+            false,
+        )
+        .expect("a clean run");
+        cx.arena.reserved_bytes()
+    };
+    assert_eq!(peak(20 * 2048), peak(80 * 2048));
+}
+
+#[test]
 fn the_oracle_agrees_with_finite_differences() {
     let logq = numbers(9, 9).iter().map(|x| x - 2.0).collect();
     let objectives = [
@@ -315,6 +353,7 @@ fn gradients_add_to_what_is_there_and_the_mean_is_over_what_was_asked() {
     let args = Sampled {
         u: u.mat(),
         table: Rows::F32(table.mat()),
+        vocabulary: table.mat().rows,
         positives: &p.positives,
         negatives: Mat::new(&p.negatives, 6, 4),
         logit: logit(&p),

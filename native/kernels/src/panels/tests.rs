@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Ctx;
-use crate::attention::{self, Bias, Inputs, TimeBias, fuxi_attention, hstu_attention, softmax_attention};
+use crate::attention::{self, Bias, Inputs, TimeBias, TimeTerm, fuxi_attention, hstu_attention, softmax_attention};
 use crate::linear::{Act, gated_norm_linear_residual, norm_linear};
 use crate::norm::Norm;
 use crate::rng::{Dropout, Key};
@@ -31,23 +31,23 @@ impl Laid {
         };
         for (at, x) in numbers(seed, rows * cols).into_iter().enumerate() {
             // SAFETY: an element of the matrix.
-            unsafe { *laid.view().at(at / cols, at % cols) = x as f32 };
+            unsafe { *laid.view().at_mut(at / cols, at % cols) = x as f32 };
         }
         laid
     }
 
-    fn view(&mut self) -> Panels {
+    fn view(&mut self) -> PanelsMut {
         match self.panels {
-            true => Panels::new(self.data.as_mut_ptr(), self.rows, self.cols),
+            true => PanelsMut::new(self.data.as_mut_ptr(), self.rows, self.cols),
             false => MatMut::new(&mut self.data, self.rows, self.cols).into(),
         }
     }
 
     /// Columns `[from, from + cols)`, whole panels.
-    fn columns(&mut self, from: usize, cols: usize) -> Panels {
+    fn columns(&mut self, from: usize, cols: usize) -> PanelsMut {
         let whole = self.view();
-        Panels {
-            ptr: whole.at(0, from),
+        PanelsMut {
+            ptr: whole.at_mut(0, from),
             cols,
             ..whole
         }
@@ -84,10 +84,10 @@ fn elements_lie_panel_by_panel() {
     let mut laid = Laid::new(1, [3, 64], true);
     let (base, step) = (laid.data.as_ptr(), (3 + Panels::SPARE) * 16);
     let view = laid.view();
-    assert_eq!(view.at(0, 15).cast_const(), base.wrapping_add(15));
-    assert_eq!(view.at(2, 16).cast_const(), base.wrapping_add(step + 2 * 16));
+    assert_eq!(view.at(0, 15), base.wrapping_add(15));
+    assert_eq!(view.at(2, 16), base.wrapping_add(step + 2 * 16));
     let right = laid.columns(32, 32);
-    assert_eq!(right.at(1, 17).cast_const(), base.wrapping_add(3 * step + 16 + 1));
+    assert_eq!(right.at(1, 17), base.wrapping_add(3 * step + 16 + 1));
     assert!(view.together(16, 16) && !view.together(15, 2) && view.together(63, 0));
     assert!(plain(1, 3, 64).view().together(0, 64));
 }
@@ -119,8 +119,8 @@ fn norm_linear_bits(cx: &Ctx, [t, d, n]: [usize; 3], act: Act, [panels, grad_pan
         act,
         saved: match act {
             Act::None => None,
-            Act::Silu => Some(z.view()),
-            Act::Relu => Some(y.view()),
+            Act::Silu => Some(z.view().as_ref()),
+            Act::Relu => Some(y.view().as_ref()),
         },
         stats: forward.stats.as_ref(),
         dy: dy.view(),
@@ -159,7 +159,7 @@ fn gated_bits(cx: &Ctx, [t, m, d]: [usize; 3], accumulate: bool, panels: [bool; 
         plain(11, 1, d),
     );
     let forward = gated_norm_linear_residual::Forward {
-        u: u.view(),
+        u: u.view().as_ref(),
         o: mat(&mut o),
         norm: Norm::Layer,
         eps: 1e-6,
@@ -226,7 +226,7 @@ fn attention_bits(cx: &Ctx, op: &str, head: usize, panels: bool) -> Vec<Vec<u32>
     let (pos_w, ts_w) = (plain(6, 1, 2 * TOKENS - 1), plain(7, 1, 129));
     let (mut dpos_w, mut dts_w) = (plain(8, 1, 2 * TOKENS - 1), plain(9, 1, 129));
     let times: Vec<i64> = (0..TOKENS as i64).map(|i| i * i).collect();
-    let [v, q, k] = [0, wide, 2 * wide].map(|from| vqk.columns(from, wide));
+    let [v, q, k] = [0, wide, 2 * wide].map(|from| vqk.columns(from, wide).as_ref());
     let [dv, dq, dk] = [0, wide, 2 * wide].map(|from| Grad::overwrite(grads.columns(from, wide)));
     let (to, d_o) = (o.view().plain().expect("rows"), mat(&mut d_o));
     if op == "softmax" {
@@ -254,7 +254,7 @@ fn attention_bits(cx: &Ctx, op: &str, head: usize, panels: bool) -> Vec<Vec<u32>
         softmax_attention::backward(cx, &back).unwrap();
     } else {
         let time = Some(TimeBias {
-            ts_w: &ts_w.data,
+            term: TimeTerm::Buckets(&ts_w.data),
             times: &times,
             query_times: &times,
         });
@@ -310,9 +310,9 @@ fn a_panel_of_two_heads_is_refused() {
     let mut q = Laid::new(1, [4, 48], true);
     let mut o = plain(2, 4, 48);
     let x = softmax_attention::Inputs {
-        q: q.view(),
-        k: q.view(),
-        v: q.view(),
+        q: q.view().as_ref(),
+        k: q.view().as_ref(),
+        v: q.view().as_ref(),
         heads: 2,
         offsets: &[0, 4],
         scale: 1.0,

@@ -1,7 +1,8 @@
 //! Exact rank of one item a query, over the whole catalogue: 1 + the number of items that beat it, where an item beats
 //! it by a higher score, or by a lower id at the same score. Excluded items do not count.
 //!
-//! A target that is itself excluded cannot be found: its rank is V + 1.
+//! A target that is itself excluded cannot be found: its rank is V + 1. With a bonus the target competes with its score
+//! plus the bonus; the scores of the others stay.
 
 use super::excluded::{Excluded, SortedLists};
 use super::scan::{Scan, Scores, Sink};
@@ -22,6 +23,8 @@ pub struct TargetRank<'a> {
     pub table: Rows,        // [V, D]
     pub targets: &'a [i32], // [Q]
     pub excluded: Option<Excluded<'a>>,
+    /// Added to the score of each target.
+    pub bonus: Option<&'a [f32]>, // [Q]
     pub ranks: &'a mut [i32], // [Q]
 }
 
@@ -37,10 +40,16 @@ pub fn target_rank(cx: &Ctx, args: TargetRank) -> Outcome {
     check_len(OP, "targets", args.targets.len(), queries)?;
     check_len(OP, "ranks", args.ranks.len(), queries)?;
     check_ids(OP, "targets", args.targets, items, false)?;
+    args.bonus
+        .map_or(Ok(()), |bonus| check_len(OP, "bonus", bonus.len(), queries))?;
     args.excluded.map_or(Ok(()), |lists| lists.check(OP, queries, items))?;
     let excluded = SortedLists::new(cx, args.excluded);
     let mut targets = cx.scratch::<f32>(queries);
     scan.pairs(cx, args.targets, &Disjoint::new(&mut targets));
+    let mut bars = cx.scratch::<f32>(queries);
+    for (q, bar) in bars.iter_mut().enumerate() {
+        *bar = targets[q] + args.bonus.map_or(0.0, |bonus| bonus[q]);
+    }
     let ranges = scan.ranges();
     let mut beaten = cx.scratch::<i32>(ranges * queries);
     let mut cursors = cx.scratch::<Cursor>(ranges * queries);
@@ -49,7 +58,7 @@ pub fn target_rank(cx: &Ctx, args: TargetRank) -> Outcome {
     let count = Count {
         queries,
         ids: args.targets,
-        scores: &targets,
+        scores: &bars,
         beaten: Disjoint::new(&mut beaten),
         cursors: Disjoint::new(&mut cursors),
         excluded: &excluded,
@@ -58,7 +67,11 @@ pub fn target_rank(cx: &Ctx, args: TargetRank) -> Outcome {
     for (q, rank) in args.ranks.iter_mut().enumerate() {
         *rank = match excluded.of(q).binary_search(&args.targets[q]) {
             Ok(_) => items as i32 + 1,
-            Err(_) => 1 + (0..ranges).map(|range| beaten[range * queries + q]).sum::<i32>(),
+            // A target whose bonus is negative beats itself once.
+            Err(_) => {
+                let ahead = (0..ranges).map(|range| beaten[range * queries + q]).sum::<i32>();
+                1 + ahead - i32::from(targets[q] > bars[q])
+            }
         };
     }
     Ok(())

@@ -93,6 +93,10 @@ impl Run<'_> {
     }
 
     fn ranks(&self, targets: &[i32]) -> Result<Vec<i32>, crate::Fault> {
+        self.ranks_with(targets, None)
+    }
+
+    fn ranks_with(&self, targets: &[i32], bonus: Option<&[f32]>) -> Result<Vec<i32>, crate::Fault> {
         let mut ranks = vec![0; targets.len()];
         self.with(|queries, table, excluded| {
             let args = TargetRank {
@@ -100,6 +104,7 @@ impl Run<'_> {
                 table,
                 targets,
                 excluded: Some(excluded),
+                bonus,
                 ranks: &mut ranks,
             };
             target_rank(self.cx, args)
@@ -151,6 +156,34 @@ fn target_rank_equals_a_full_sort() {
         let want: Vec<i32> = (0..shape[0]).map(|q| p.rank(q, targets[q])).collect();
         for (cx, half) in contexts.iter().flatten().zip([false, true].into_iter().cycle()) {
             let got = Run { cx, p: &p, half }.ranks(&targets).expect("a clean run");
+            assert_eq!(got, want, "{shape:?} {:?}", cx.isa);
+        }
+    }
+}
+
+#[test]
+fn a_bonus_moves_the_target_alone() {
+    let contexts = contexts();
+    for shape in SHAPES.into_iter().filter(|shape| shape[1] > 0) {
+        let p = problem(shape);
+        let targets: Vec<i32> = (0..shape[0]).map(|q| (q * 37 % shape[1]) as i32).collect();
+        let bonus: Vec<f32> = (0..shape[0]).map(|q| [3.0, -3.0, 0.0, 0.5, -100.0][q % 5]).collect();
+        let want: Vec<i32> = (0..shape[0])
+            .map(|q| {
+                let target = targets[q];
+                let bar = p.score(q, target as usize) + f64::from(bonus[q]);
+                let ranking = p.ranking(q);
+                if !ranking.iter().any(|(id, _)| *id == target) {
+                    return shape[1] as i32 + 1;
+                }
+                let ahead =
+                    |&&(id, score): &&(i32, f64)| id != target && (score > bar || (score == bar && id < target));
+                1 + ranking.iter().filter(ahead).count() as i32
+            })
+            .collect();
+        for cx in contexts.iter().flatten() {
+            let run = Run { cx, p: &p, half: false };
+            let got = run.ranks_with(&targets, Some(&bonus)).expect("a clean run");
             assert_eq!(got, want, "{shape:?} {:?}", cx.isa);
         }
     }

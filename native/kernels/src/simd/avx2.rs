@@ -1,6 +1,6 @@
 //! The lanes as AVX2, FMA and F16C have them.
 
-use super::{EXP2, LANES, Simd, tile};
+use super::{EXP2, LANES, LOG2, ROOT_HALF, Simd, tile};
 use crate::isa::Isa;
 use std::arch::x86_64::*;
 
@@ -13,6 +13,22 @@ static MASKS: [i32; 2 * LANES] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0,
 #[inline(always)]
 unsafe fn mask(n: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(MASKS.as_ptr().add(LANES - n.min(LANES)).cast()) }
+}
+
+/// `|now - p[i]|` of four integers. A u64 becomes an f64 by placing its halves in the mantissas of 2^84 and 2^52, which
+/// are then subtracted.
+#[inline(always)]
+unsafe fn four_gaps(now: i64, p: *const i64) -> __m128 {
+    unsafe {
+        let gap = _mm256_sub_epi64(_mm256_set1_epi64x(now), _mm256_loadu_si256(p.cast()));
+        let sign = _mm256_cmpgt_epi64(_mm256_setzero_si256(), gap);
+        let size = _mm256_sub_epi64(_mm256_xor_si256(gap, sign), sign);
+        let high = _mm256_or_si256(_mm256_srli_epi64::<32>(size), _mm256_set1_epi64x(0x4530_0000_0000_0000));
+        let low = _mm256_blend_epi32::<0b1010_1010>(size, _mm256_set1_epi64x(0x4330_0000_0000_0000));
+        let both = _mm256_set1_pd(f64::from_bits(0x4530_0000_0010_0000));
+        let high = _mm256_sub_pd(_mm256_castsi256_pd(high), both);
+        _mm256_cvtpd_ps(_mm256_add_pd(high, _mm256_castsi256_pd(low)))
+    }
 }
 
 // SAFETY: the trait's contract: only below an entry with the target features, with valid pointers.
@@ -116,6 +132,43 @@ unsafe impl Simd for Avx2 {
                 *p = Avx2(_mm256_castsi256_ps(scaled));
             }
             p
+        }
+    }
+    #[inline(always)]
+    unsafe fn log2<const N: usize>(x: [Self; N]) -> [Self; N] {
+        unsafe {
+            let (mut exponent, mut s) = ([_mm256_setzero_si256(); N], x);
+            for (exponent, s) in exponent.iter_mut().zip(&mut s) {
+                let bits = _mm256_castps_si256(s.0);
+                *exponent = _mm256_srai_epi32::<23>(_mm256_sub_epi32(bits, _mm256_set1_epi32(ROOT_HALF)));
+                let m = _mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32::<23>(*exponent)));
+                let one = Self::constant(1.0).0;
+                *s = Avx2(_mm256_div_ps(_mm256_sub_ps(m, one), _mm256_add_ps(m, one)));
+            }
+            let (mut square, mut p) = (s, [Self::constant(LOG2[4]); N]);
+            for square in &mut square {
+                *square = square.mul(*square);
+            }
+            for c in [LOG2[3], LOG2[2], LOG2[1], LOG2[0]] {
+                for (p, square) in p.iter_mut().zip(square) {
+                    *p = p.fma(square, Self::constant(c));
+                }
+            }
+            for ((p, s), exponent) in p.iter_mut().zip(s).zip(exponent) {
+                *p = p.fma(s, Avx2(_mm256_cvtepi32_ps(exponent)));
+            }
+            p
+        }
+    }
+    #[inline(always)]
+    unsafe fn gaps(now: i64, p: *const i64) -> Self {
+        unsafe { Avx2(_mm256_set_m128(four_gaps(now, p.add(4)), four_gaps(now, p))) }
+    }
+    #[inline(always)]
+    unsafe fn near_gaps(now: i32, p: *const i32) -> Self {
+        unsafe {
+            let gap = _mm256_sub_epi32(_mm256_set1_epi32(now), _mm256_loadu_si256(p.cast()));
+            Avx2(_mm256_cvtepi32_ps(_mm256_abs_epi32(gap)))
         }
     }
     #[inline(always)]

@@ -64,6 +64,94 @@ fn eight_sums_at_once_equal_eight_sums() {
     }
 }
 
+#[inline(always)]
+unsafe fn log_body<V: Simd>(x: *const f32, y: *mut f32) {
+    unsafe {
+        let [log] = V::log2([V::load(x)]);
+        log.store(y)
+    }
+}
+simd_fn!(fn log2 = log_body(x: *const f32, y: *mut f32));
+
+#[test]
+fn log2_is_accurate_on_every_isa() {
+    for isa in [Isa::Portable, Isa::detect()] {
+        let mut x = f32::MIN_POSITIVE;
+        while x < 1e38 {
+            let xs: [f32; 8] = std::array::from_fn(|i| x * (1.0 + i as f32 * 0.013));
+            let mut ys = [0.0; 8];
+            // SAFETY: eight elements each; `isa` is one this CPU has.
+            unsafe { log2(isa, xs.as_ptr(), ys.as_mut_ptr()) };
+            for (x, y) in xs.iter().zip(ys) {
+                let want = f64::from(*x).log2();
+                let tolerance = 2e-7 * (1.0 + want.abs());
+                assert!(
+                    (f64::from(y) - want).abs() <= tolerance,
+                    "{isa:?} log2({x}) = {y}, want {want}"
+                );
+            }
+            x *= 1.09;
+        }
+        let (ones, mut ys) = ([1.0; 8], [1.0; 8]);
+        // SAFETY: as above.
+        unsafe { log2(isa, ones.as_ptr(), ys.as_mut_ptr()) };
+        assert_eq!(ys, [0.0; 8], "{isa:?}");
+    }
+}
+
+#[inline(always)]
+unsafe fn gaps_body<V: Simd>(now: i64, x: *const i64, y: *mut f32) {
+    unsafe { V::gaps(now, x).store(y) }
+}
+simd_fn!(fn gaps = gaps_body(now: i64, x: *const i64, y: *mut f32));
+
+#[inline(always)]
+unsafe fn near_gaps_body<V: Simd>(now: i32, x: *const i32, y: *mut f32) {
+    unsafe { V::near_gaps(now, x).store(y) }
+}
+simd_fn!(fn near_gaps = near_gaps_body(now: i32, x: *const i32, y: *mut f32));
+
+#[test]
+fn near_gaps_equal_gaps() {
+    let times = [0, 1, 16_777_217, 16_777_219, i32::MAX, i32::MAX - 1, 123_456_789, 5];
+    for isa in [Isa::Portable, Isa::detect()] {
+        for now in [0, 1, 33_554_435, i32::MAX] {
+            let (mut near, mut far) = ([0.0; 8], [0.0; 8]);
+            // SAFETY: eight elements each; `isa` is one this CPU has.
+            unsafe {
+                near_gaps(isa, now, times.as_ptr(), near.as_mut_ptr());
+                gaps(isa, now.into(), times.map(i64::from).as_ptr(), far.as_mut_ptr());
+            }
+            assert_eq!(near, far, "{isa:?} {now}");
+        }
+    }
+}
+
+#[test]
+fn gaps_are_the_nearest_floats() {
+    let sizes = [
+        0,
+        1,
+        16_777_217,
+        (1 << 31) - 1,
+        1 << 32,
+        (1 << 52) + 3,
+        1 << 53,
+        i64::MAX / 2,
+    ];
+    for isa in [Isa::Portable, Isa::detect()] {
+        for now in [0, 1_700_000_000_123, -5, 1 << 53] {
+            for sign in [1, -1] {
+                let times = sizes.map(|size| now + sign * size);
+                let mut ys = [0.0; 8];
+                // SAFETY: eight elements each; `isa` is one this CPU has.
+                unsafe { gaps(isa, now, times.as_ptr(), ys.as_mut_ptr()) };
+                assert_eq!(ys, sizes.map(|size| size as f64 as f32), "{isa:?} {now} {sign}");
+            }
+        }
+    }
+}
+
 #[test]
 fn exp_is_accurate_on_every_isa() {
     for isa in [Isa::Portable, Isa::detect()] {

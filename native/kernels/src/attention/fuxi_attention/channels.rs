@@ -9,7 +9,7 @@ use crate::attention::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
 use crate::attention::table_grads::{Partial, TableGrads};
 use crate::attention::tile::{Product, Scores, Slope};
 use crate::ctx::Ctx;
-use crate::panels::Panels;
+use crate::panels::{Panels, PanelsMut};
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, Simd, dispatch};
 use std::ops::Range;
@@ -99,7 +99,7 @@ impl Channels<'_> {
 
     /// A head's queries in one channel of `o` or `d_o`.
     #[inline(always)]
-    fn results(&self, of: Panels, window: &Window, head: usize, channel: usize) -> Part {
+    fn results<P>(&self, of: P, window: &Window, head: usize, channel: usize) -> Part<P> {
         let (row, width) = (window.token + window.query, self.heads.v);
         Part {
             of,
@@ -111,7 +111,7 @@ impl Channels<'_> {
     }
 
     /// Writes the position and time channels of `o`, overwriting.
-    pub fn forward(&self, cx: &Ctx, o: Panels) {
+    pub fn forward(&self, cx: &Ctx, o: PanelsMut) {
         let plan = Plan::new(cx, Pass::Forward, self.offsets, &self.heads);
         let mut scratch = cx.per_worker::<f32>(self.lay_out(std::ptr::null_mut()).1);
         let slots = scratch.slots();
@@ -135,7 +135,7 @@ impl Channels<'_> {
     }
 
     /// Adds what the two channels contribute to dv (always adding) and to the tables' gradients.
-    pub fn backward(&self, cx: &Ctx, d_o: Panels, dv: Panels, tables: Option<&mut TableGrads>) {
+    pub fn backward(&self, cx: &Ctx, d_o: Panels, dv: PanelsMut, tables: Option<&mut TableGrads>) {
         let plan = Plan::new(cx, Pass::Backward, self.offsets, &self.heads);
         let mut scratch = cx.per_worker::<f32>(self.lay_out(std::ptr::null_mut()).1);
         let slots = scratch.slots();
@@ -171,7 +171,7 @@ impl Channels<'_> {
 
 struct ForwardTask<'a> {
     x: &'a Channels<'a>,
-    o: Panels,
+    o: PanelsMut,
     task: Task,
     scratch: Scratch,
 }
@@ -249,7 +249,7 @@ impl ForwardTask<'_> {
 struct BackwardTask<'a> {
     x: &'a Channels<'a>,
     d_o: Panels,
-    dv: Panels,
+    dv: PanelsMut,
     task: Task,
     scratch: Scratch,
     partial: Option<Partial>,
@@ -293,7 +293,8 @@ impl BackwardTask<'_> {
                     self.values::<V>(&window, from..window.queries.min(from + STRIP));
                 }
                 let v = x.values(&window, head);
-                Part { of: self.dv, ..v }.receive::<V>(s.dv, x.heads.v.next_multiple_of(NR), 1.0, true);
+                v.within(self.dv)
+                    .receive::<V>(s.dv, x.heads.v.next_multiple_of(NR), 1.0, true);
                 if self.partial.is_some() {
                     v.transposed::<V>(window.keys.next_multiple_of(NR), s.v);
                     self.total::<V>(&window, head == group.start);

@@ -93,6 +93,8 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     let wanted = args.dpos_w.is_some() || args.dts_w.is_some();
     let mut grads = wanted.then(|| TableGrads::new(cx, x.n));
     channels.backward(cx, args.d_o.into(), args.dv.to, grads.as_mut());
-    grads.iter().for_each(|grads| grads.write(args.dpos_w, args.dts_w));
+    if let Some(grads) = &grads {
+        grads.write(tables, args.dpos_w, args.dts_w);
+    }
     Ok(())
 }

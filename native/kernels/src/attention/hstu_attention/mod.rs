@@ -56,6 +56,8 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     let wanted = args.dpos_w.is_some() || args.dts_w.is_some();
     let mut grads = wanted.then(|| TableGrads::new(cx, x.n));
     pass.run(cx, grads.as_mut());
-    grads.iter().for_each(|grads| grads.write(args.dpos_w, args.dts_w));
+    if let (Some(grads), Some(tables)) = (&grads, &tables) {
+        grads.write(tables, args.dpos_w, args.dts_w);
+    }
     Ok(())
 }

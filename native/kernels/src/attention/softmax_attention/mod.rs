@@ -10,7 +10,7 @@ use super::{backward, check, forward};
 use crate::fault::check_offsets;
 use crate::mat::Disjoint;
 use crate::rng::Dropout;
-use crate::{Ctx, Grad, Mat, MatMut, Outcome, Panels};
+use crate::{Ctx, Grad, Mat, MatMut, Outcome, Panels, PanelsMut};
 use softmax::{Known, Running, Softmax};
 
 pub const OP: &str = "softmax_attention";
@@ -38,9 +38,9 @@ pub struct Backward<'a> {
     pub o: Mat,
     pub lse: Mat,
     pub d_o: Mat, // [T, h*v]
-    pub dq: Grad<Panels>,
-    pub dk: Grad<Panels>,
-    pub dv: Grad<Panels>,
+    pub dq: Grad<PanelsMut>,
+    pub dk: Grad<PanelsMut>,
+    pub dv: Grad<PanelsMut>,
 }
 
 /// Counter of a weight's dropout draw, see the module header.

@@ -25,6 +25,16 @@ pub struct Case {
     pub n: usize,
     pub position: bool,
     pub clock: Option<Clock>,
+    pub term: Term,
+}
+
+/// The time term of a case.
+#[derive(Clone, Copy, Debug)]
+pub enum Term {
+    /// A table of so many entries.
+    Buckets(usize),
+    /// The function of the gap, in this unit.
+    Power(f32),
 }
 
 /// The operands of a case, in one wide matrix with a margin: every view is strided.
@@ -57,6 +67,7 @@ impl Case {
             n,
             position: false,
             clock: None,
+            term: Term::Buckets(bucket::BUCKETS),
         }
     }
     pub fn biased(lengths: &[usize], heads: usize, a: usize, v: usize, clock: Clock) -> Case {
@@ -104,7 +115,10 @@ impl Case {
             stride,
             offsets,
             pos_w: random(2, 2 * self.n - 1, 0.5),
-            ts_w: random(3, bucket::BUCKETS, 0.5),
+            ts_w: match self.term {
+                Term::Buckets(entries) => random(3, entries, 0.5),
+                Term::Power(_) => vec![0.7, -0.4, 1.2],
+            },
             times,
             query_times,
         }
@@ -131,7 +145,13 @@ impl Data {
     pub fn inputs(&self) -> Inputs<'_> {
         let [q, k, v] = self.views().map(Panels::from);
         let time = self.case.clock.map(|_| TimeBias {
-            ts_w: &self.ts_w,
+            term: match self.case.term {
+                Term::Buckets(_) => TimeTerm::Buckets(&self.ts_w),
+                Term::Power(unit) => TimeTerm::Power {
+                    weights: &self.ts_w,
+                    unit,
+                },
+            },
             times: &self.times,
             query_times: &self.query_times,
         });
@@ -163,7 +183,15 @@ impl Data {
     }
     pub fn naive(&self) -> naive::Inputs {
         let widen = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
-        let time = || (widen(&self.ts_w), self.times.clone(), self.query_times.clone());
+        let time = || naive::Time {
+            weights: widen(&self.ts_w),
+            times: self.times.clone(),
+            query_times: self.query_times.clone(),
+            unit: match self.case.term {
+                Term::Buckets(_) => None,
+                Term::Power(unit) => Some(f64::from(unit)),
+            },
+        };
         let [q, k, v] = self.views().map(|view| {
             // SAFETY: views of `self.wide`.
             (0..view.rows)

@@ -9,7 +9,7 @@ use crate::isa::Isa;
 use crate::mat::MatMut;
 use crate::rng::{Dropout, Key};
 use crate::{Ctx, FaultKind};
-use cases::{Case, Clock, random};
+use cases::{Case, Clock, Term, random};
 use ops::{Op, Results};
 use std::sync::Arc;
 
@@ -43,9 +43,12 @@ fn check(op: Op, case: &Case, isa: Isa) {
                 a,
                 v,
                 clock,
+                term,
                 ..
             } = case;
-            format!("{op:?} {isa:?} {part} lengths {lengths:?} heads {heads} a {a} v {v} {clock:?} + {accumulate}")
+            format!(
+                "{op:?} {isa:?} {part} lengths {lengths:?} heads {heads} a {a} v {v} {clock:?} {term:?} + {accumulate}"
+            )
         };
         close(&what("o"), &got.o, &o, 0.0);
         if !lse.is_empty() {
@@ -60,7 +63,17 @@ fn check(op: Op, case: &Case, isa: Isa) {
                 close(&what("dpos_w"), dpos_w, &grads.dpos_w, plus);
             }
             if case.clock.is_some() {
-                close(&what("dts_w"), dts_w, &grads.dts_w, plus);
+                // Sums over thousands of pairs that cancel: the bound follows the size of the terms.
+                let most = grads.dts_w_terms.iter().fold(0.0, |most: f64, x| most.max(*x));
+                for (at, (got, want)) in dts_w.iter().zip(&grads.dts_w).enumerate() {
+                    let (got, want) = (f64::from(*got), want + plus);
+                    let bound = 2e-7 * (1.0 + most) + 2e-5 * want.abs();
+                    assert!(
+                        (got - want).abs() <= bound,
+                        "{}[{at}]: got {got}, want {want}",
+                        what("dts_w")
+                    );
+                }
             }
         }
     }
@@ -156,6 +169,31 @@ fn clocks() {
     }
 }
 
+/// The terms of time besides the usual 129 buckets.
+const TERMS: [Term; 5] = [
+    Term::Buckets(17),
+    Term::Buckets(33),
+    Term::Buckets(65),
+    Term::Power(3600.0),
+    Term::Power(86_400_000.0),
+];
+
+#[test]
+fn time_terms() {
+    for op in [Op::Hstu, Op::Fuxi] {
+        for term in TERMS {
+            for clock in [Clock::Ascending, Clock::Ties, Clock::Shuffled, Clock::HugeGaps] {
+                for isa in [Isa::Portable, Isa::detect()] {
+                    let case = Case::biased(&[150, 3, 0, 40, 1, 17], 2, 8, 8, clock);
+                    check(op, &Case { term, ..case }, isa);
+                }
+            }
+            let blocks = Case::biased(&[3, 600, 193], 3, 8, 16, Clock::Ascending);
+            check(op, &Case { term, ..blocks }, Isa::detect());
+        }
+    }
+}
+
 #[test]
 fn several_blocks_to_a_sequence() {
     for op in ops() {
@@ -181,7 +219,14 @@ fn nothing_at_all() {
 fn the_same_bits_for_any_number_of_threads() {
     let wide = wide();
     let narrow = Case::biased(&[500, 20, 0, 1200, 90, 130, 384, 2], 5, 32, 64, Clock::Ascending);
-    for (op, case) in ops().into_iter().flat_map(|op| [(op, &narrow), (op, &wide)]) {
+    let power = Case {
+        term: Term::Power(3600.0),
+        ..narrow.clone()
+    };
+    for (op, case) in ops()
+        .into_iter()
+        .flat_map(|op| [(op, &narrow), (op, &wide), (op, &power)])
+    {
         let data = case.data();
         let d_o = random(9, data.tokens() * case.heads * case.v * op.channels(), 1.0);
         let runs: Vec<Results> = (1..=3)
@@ -209,8 +254,10 @@ fn a_second_call_asks_the_system_for_no_memory() {
 /// Central differences of the oracle's forward pass against its backward pass, for every entry of every input.
 #[test]
 fn the_oracle_differentiates_itself() {
-    let data = Case::biased(&[6, 1, 4], 2, 3, 2, Clock::Ascending).data();
-    for op in ops() {
+    let usual = Case::biased(&[6, 1, 4], 2, 3, 2, Clock::Ascending);
+    let terms = [Term::Buckets(bucket::BUCKETS), Term::Buckets(33), Term::Power(3600.0)];
+    for (op, term) in ops().into_iter().flat_map(|op| terms.map(|term| (op, term))) {
+        let data = Case { term, ..usual.clone() }.data();
         let d_o: Vec<f64> = random(9, data.tokens() * 2 * 2 * op.channels(), 1.0)
             .into_iter()
             .map(f64::from)
@@ -231,7 +278,7 @@ fn the_oracle_differentiates_itself() {
             ("k", |x| &mut x.k, &grads.dk),
             ("v", |x| &mut x.v, &grads.dv),
             ("pos_w", |x| x.pos_w.as_mut().unwrap(), &grads.dpos_w),
-            ("ts_w", |x| &mut x.time.as_mut().unwrap().0, &grads.dts_w),
+            ("ts_w", |x| &mut x.time.as_mut().unwrap().weights, &grads.dts_w),
         ];
         for (name, field, grad) in fields {
             for (at, want) in grad.iter().enumerate() {
@@ -282,7 +329,7 @@ fn bad_input_is_refused_by_name() {
         times.leak()
     }
     let owned = TimeBias {
-        ts_w: time.ts_w.to_vec().leak(),
+        term: TimeTerm::Buckets(time.term.weights().to_vec().leak()),
         times: leak(time.times, 0, time.times[0]),
         query_times: leak(time.query_times, 0, time.query_times[0]),
     };
@@ -321,13 +368,20 @@ fn bad_input_is_refused_by_name() {
     );
     refuse(
         with_time(TimeBias {
-            ts_w: &[0.0; 128],
+            term: TimeTerm::Buckets(&[0.0; 128]),
             ..owned
         }),
         FaultKind::Shape,
         "ts_w",
         "128",
     );
+    let power = |weights, unit| {
+        let term = TimeTerm::Power { weights, unit };
+        with_time(TimeBias { term, ..owned })
+    };
+    refuse(power(&[0.0; 2], 1.0), FaultKind::Shape, "ts_w", "2");
+    refuse(power(&[0.0; 3], 0.0), FaultKind::Argument, "time unit", "0");
+    refuse(power(&[0.0; 3], f32::INFINITY), FaultKind::Argument, "time unit", "inf");
     refuse(
         with_time(TimeBias { times: &[1], ..owned }),
         FaultKind::Shape,

@@ -1,0 +1,101 @@
+//! What streams did when: one span per command, in a ring of fixed size per stream that is allocated when recording
+//! starts. Off, a command pays one relaxed load.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
+
+/// Spans that a stream keeps; older ones are overwritten.
+const CAPACITY: usize = 1 << 16;
+
+/// Nanoseconds since the first call in this process.
+pub fn nanoseconds() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+/// What the caller says a command belongs to; -1 for nothing.
+#[derive(Clone, Copy)]
+pub struct Tag {
+    pub lane: i32,
+    pub stage: i32,
+}
+
+impl Tag {
+    pub const NONE: Tag = Tag { lane: -1, stage: -1 };
+}
+
+#[derive(Clone, Copy)]
+pub struct Span {
+    pub name: &'static str,
+    pub tag: Tag,
+    /// After the waits for other streams.
+    pub start: u64,
+    pub end: u64,
+}
+
+/// The spans of one stream.
+#[derive(Default)]
+pub struct Spans {
+    on: AtomicBool,
+    ring: Mutex<Ring>,
+}
+
+#[derive(Default)]
+struct Ring {
+    spans: Vec<Span>,
+    /// Recorded since the last look.
+    count: usize,
+}
+
+impl Spans {
+    /// Starts recording, or stops it and forgets what was recorded.
+    pub fn switch(&self, on: bool) {
+        let mut ring = self.ring();
+        *ring = Ring {
+            spans: Vec::with_capacity(if on { CAPACITY } else { 0 }),
+            count: 0,
+        };
+        self.on.store(on, Ordering::Relaxed);
+    }
+
+    /// The start of a span, if spans are recorded.
+    pub fn start(&self) -> Option<u64> {
+        self.on.load(Ordering::Relaxed).then(nanoseconds)
+    }
+
+    pub fn end(&self, name: &'static str, tag: Tag, start: u64) {
+        let span = Span {
+            name,
+            tag,
+            start,
+            end: nanoseconds(),
+        };
+        let mut ring = self.ring();
+        if ring.spans.capacity() == 0 {
+            return; // switched off meanwhile
+        }
+        let at = ring.count % CAPACITY;
+        match ring.spans.get_mut(at) {
+            Some(oldest) => *oldest = span,
+            None => ring.spans.push(span),
+        }
+        ring.count += 1;
+    }
+
+    /// Gives the spans since the last call to `take`, oldest first, and how many were overwritten.
+    pub fn drain(&self, mut take: impl FnMut(&Span)) -> usize {
+        let mut ring = self.ring();
+        let lost = ring.count.saturating_sub(ring.spans.len());
+        let oldest = if lost > 0 { ring.count % CAPACITY } else { 0 };
+        let (late, early) = ring.spans.split_at(oldest);
+        early.iter().chain(late).for_each(&mut take);
+        ring.spans.clear();
+        ring.count = 0;
+        lost
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

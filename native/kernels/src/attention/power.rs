@@ -1,0 +1,196 @@
+//! The time term as a function: b_ij = alpha * gamma^(T^beta), T = |query_times[i] - times[j]| / unit (FuXi-gamma,
+//! arXiv 2512.12740). No table and no bucket. beta > 0 and 0 < gamma < 1 are learned through
+//! `beta = softplus(weights[1])` and `gamma = sigmoid(weights[2])`; alpha is `weights[0]`.
+//!
+//! With P = T^beta and E = gamma^P:
+//!   d/dalpha = E        d/dgamma = alpha P E / gamma        d/dbeta = alpha ln(gamma) E P ln(T), 0 at T = 0
+
+use super::TimeBias;
+use super::bias::Window;
+use super::plan::BLOCK;
+use crate::simd::{LANES, Simd};
+use std::f64::consts::LN_2;
+
+/// Learned numbers of the function.
+pub const WEIGHTS: usize = 3;
+/// Vectors evaluated together: a chain of fifty dependent steps leaves a core idle.
+const TOGETHER: usize = 2;
+
+/// The function with its constants.
+#[derive(Clone, Copy)]
+pub struct Power {
+    alpha: f32,
+    beta: f32,
+    /// log2(gamma), negative.
+    rate: f32,
+    inverse_unit: f32,
+    /// What the chain rule needs.
+    beta_slope: f64,
+    gamma: f64,
+    ln_gamma: f64,
+}
+
+/// Sums over pairs of a score gradient times E, P E and E P log2(T).
+#[derive(Clone, Copy, Default)]
+pub struct Sums(pub [f64; WEIGHTS]);
+
+/// Keys of a window, and slack so that whole vectors can be read.
+const ROOM: usize = BLOCK + TOGETHER * LANES;
+
+/// When the keys of a window happened. Times that lie within 2^31 of each other are kept as 32-bit distances from the
+/// earliest, of which a gap takes a third of the instructions; the result is the same float.
+pub struct Keys {
+    times: Times,
+    earliest: i64,
+}
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "lives on the stack of one task; a box would allocate per window"
+)]
+enum Times {
+    Near([i32; ROOM]),
+    Far([i64; ROOM]),
+}
+
+impl Keys {
+    pub fn new(time: &TimeBias, window: &Window) -> Keys {
+        let (key, query) = (window.token + window.key, window.token + window.query);
+        let times = &time.times[key..key + window.keys];
+        let all = || times.iter().chain(&time.query_times[query..query + window.queries]);
+        let (earliest, latest) = (all().min().copied().unwrap_or(0), all().max().copied().unwrap_or(0));
+        if latest - earliest <= i64::from(i32::MAX) {
+            let mut near = [0; ROOM];
+            near.iter_mut()
+                .zip(times)
+                .for_each(|(near, time)| *near = (time - earliest) as i32);
+            return Keys {
+                times: Times::Near(near),
+                earliest,
+            };
+        }
+        let mut far = [0; ROOM];
+        far[..times.len()].copy_from_slice(times);
+        Keys {
+            times: Times::Far(far),
+            earliest,
+        }
+    }
+
+    /// Gaps between `now` and the eight keys from `at`.
+    #[inline(always)]
+    unsafe fn gaps<V: Simd>(&self, now: i64, at: usize) -> V {
+        unsafe {
+            match &self.times {
+                Times::Near(times) => V::near_gaps((now - self.earliest) as i32, times.as_ptr().add(at)),
+                Times::Far(times) => V::gaps(now, times.as_ptr().add(at)),
+            }
+        }
+    }
+}
+
+impl Power {
+    pub fn new(weights: &[f32], unit: f32) -> Power {
+        let [alpha, beta, gamma] = [weights[0], weights[1], weights[2]].map(f64::from);
+        let ln_gamma = -softplus(-gamma);
+        Power {
+            alpha: alpha as f32,
+            beta: softplus(beta) as f32,
+            rate: (ln_gamma / LN_2) as f32,
+            inverse_unit: 1.0 / unit,
+            beta_slope: sigmoid(beta),
+            gamma: ln_gamma.exp(),
+            ln_gamma,
+        }
+    }
+
+    /// [log2(T), P, E] of the keys from `at`, as query time `now` sees them.
+    #[inline(always)]
+    unsafe fn evaluate<V: Simd>(&self, keys: &Keys, now: i64, at: usize) -> [[V; TOGETHER]; 3] {
+        unsafe {
+            let mut gaps = [V::zero(); TOGETHER];
+            for (i, gap) in gaps.iter_mut().enumerate() {
+                *gap = keys.gaps::<V>(now, at + i * LANES).mul(V::constant(self.inverse_unit));
+            }
+            let mut positive = gaps;
+            for gap in &mut positive {
+                *gap = gap.max(V::constant(f32::MIN_POSITIVE));
+            }
+            let logs = V::log2(positive);
+            let mut powers = logs;
+            for power in &mut powers {
+                *power = power.mul(V::constant(self.beta));
+            }
+            let mut powers = V::exp2_clamped(powers);
+            for (power, gap) in powers.iter_mut().zip(gaps) {
+                *power = power.where_positive(gap);
+            }
+            let mut exponents = powers;
+            for exponent in &mut exponents {
+                *exponent = exponent.mul(V::constant(self.rate));
+            }
+            [logs, powers, V::exp2_clamped(exponents)]
+        }
+    }
+
+    /// Writes the terms of the first `visible` keys to `to`, plus `past` unless it is null. Whole vectors are written.
+    #[inline(always)]
+    pub unsafe fn fill<V: Simd>(&self, keys: &Keys, now: i64, visible: usize, past: *const f32, to: *mut f32) {
+        for from in (0..visible).step_by(TOGETHER * LANES) {
+            unsafe {
+                let [_, _, value] = self.evaluate::<V>(keys, now, from);
+                for (i, value) in value.into_iter().enumerate() {
+                    let at = from + i * LANES;
+                    if at < visible {
+                        let term = match past.is_null() {
+                            true => value.mul(V::constant(self.alpha)),
+                            false => value.fma(V::constant(self.alpha), V::load(past.wrapping_add(at))),
+                        };
+                        term.store(to.add(at));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the score gradients `ds` of the first `visible` keys to the sums.
+    #[inline(always)]
+    pub unsafe fn scatter<V: Simd>(&self, keys: &Keys, now: i64, visible: usize, ds: *const f32, sums: &mut Sums) {
+        unsafe {
+            let mut row = [V::zero(); WEIGHTS];
+            for from in (0..visible).step_by(TOGETHER * LANES) {
+                let [logs, powers, values] = self.evaluate::<V>(keys, now, from);
+                for i in 0..TOGETHER {
+                    let at = from + i * LANES;
+                    if at < visible {
+                        let by_alpha = V::load_upto(ds.add(at), visible - at).mul(values[i]);
+                        let by_gamma = by_alpha.mul(powers[i]);
+                        row[0] = row[0].add(by_alpha);
+                        row[1] = row[1].add(by_gamma);
+                        row[2] = by_gamma.fma(logs[i], row[2]);
+                    }
+                }
+            }
+            for (sum, row) in sums.0.iter_mut().zip(row) {
+                *sum += f64::from(row.sum());
+            }
+        }
+    }
+
+    /// Gradients of the three learned numbers from the sums over all pairs.
+    pub fn chain(&self, sums: &[f64]) -> [f64; WEIGHTS] {
+        let alpha = f64::from(self.alpha);
+        let by_beta = alpha * self.ln_gamma * LN_2 * sums[2];
+        // d gamma / d weight = gamma (1 - gamma), and gamma divides the sum.
+        [sums[0], by_beta * self.beta_slope, alpha * (1.0 - self.gamma) * sums[1]]
+    }
+}
+
+/// ln(1 + e^x) without overflow.
+pub fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}

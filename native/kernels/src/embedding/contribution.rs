@@ -1,0 +1,106 @@
+//! What an op adds to the gradient of an embedding table: factors, not rows. The ids name rows of whatever the op read,
+//! the whole table or rows staged from it.
+
+use super::sort::MAX_SOURCE_ROWS;
+use crate::fault::{FaultKind, Outcome, fault};
+use crate::mat::Mat;
+use crate::rows::Rows;
+use crate::shape::{check_id_mat, check_len, check_mat, check_table};
+
+/// Contributions that one call can sum; the sort numbers them in three bits.
+pub const MAX_CONTRIBUTIONS: usize = 8;
+
+/// `scale * sum coef[r, j] * source[r]` over all (r, j) with `ids[r, j]` = row is the row's gradient.
+#[derive(Clone, Copy)]
+pub struct Contribution {
+    /// -1, or a coefficient of 0, touches nothing.
+    pub ids: Mat<i32>, // [rows, per]
+    pub source: Mat,       // [rows, D]
+    pub coef: Option<Mat>, // [rows, per], 1 when absent
+    pub scale: f32,
+    /// `Some(eps)`: the gradient is that of the row divided by `max(|row|, eps)`, and is taken through it after summing.
+    pub normalized: Option<f32>,
+}
+
+/// The rows that contributions name, as the ops read them.
+#[derive(Clone, Copy)]
+pub struct ReadRows<'a> {
+    pub rows: Rows, // [V, D], or [U, D] when staged
+    /// Of staged rows: the table's row that each one is, ascending; -1 beyond the last.
+    pub ids: Option<&'a [i32]>, // [U]
+    /// V. How sums are formed depends on it, so that staged rows give the bits of the whole table.
+    pub vocabulary: usize,
+}
+
+/// Checks all of it and returns the eps of the normalised contributions.
+pub(super) fn check_contributions(op: &'static str, read: &ReadRows, contributions: &[Contribution]) -> Outcome<f32> {
+    let (items, cols) = (read.rows.rows(), read.rows.cols());
+    check_table(op, "rows", read.rows, cols)?;
+    if let Some(ids) = read.ids {
+        check_len(op, "staged ids", ids.len(), items)?;
+        check_ascending(op, "staged ids", ids, read.vocabulary)?;
+    }
+    let number = contributions.len();
+    if number > MAX_CONTRIBUTIONS {
+        let expected = format!("at most {MAX_CONTRIBUTIONS}");
+        let got = format!("{number}");
+        return Err(fault(FaultKind::Argument, op, "contributions", expected, got));
+    }
+    let mut eps = None;
+    for c in contributions {
+        check_mat(op, "source", c.source, c.ids.rows, cols)?;
+        if let Some(coef) = c.coef {
+            check_mat(op, "coef", coef, c.ids.rows, c.ids.cols)?;
+        }
+        if c.ids.rows >= MAX_SOURCE_ROWS {
+            let expected = format!("fewer than {MAX_SOURCE_ROWS} rows");
+            let got = format!("{}", c.ids.rows);
+            return Err(fault(FaultKind::Shape, op, "source", expected, got));
+        }
+        if let (Some(first), Some(this)) = (eps, c.normalized)
+            && first != this
+        {
+            let expected = format!("one eps, {first}");
+            let got = format!("{this}");
+            return Err(fault(FaultKind::Argument, op, "normalized", expected, got));
+        }
+        eps = eps.or(c.normalized);
+        check_id_mat(op, "ids", c.ids, items)?;
+    }
+    Ok(eps.unwrap_or(0.0))
+}
+
+/// How many ids of a list come before its tail of -1.
+pub(super) fn live(ids: &[i32]) -> usize {
+    ids.partition_point(|&id| id >= 0)
+}
+
+/// Ids of a row list: ascending, each once, below `rows`, then -1 to the end. Returns how many there are.
+pub(super) fn check_ascending(op: &'static str, input: &'static str, ids: &[i32], rows: usize) -> Outcome<usize> {
+    let count = live(ids);
+    let sound = ids[..count].first().is_none_or(|&first| first >= 0)
+        && ids[..count].windows(2).all(|pair| pair[0] < pair[1])
+        && ids[..count].last().is_none_or(|&last| (last as usize) < rows)
+        && ids[count..].iter().all(|&id| id == -1);
+    if sound {
+        return Ok(count);
+    }
+    let expected = format!("ascending ids below {rows}, then -1");
+    Err(fault(FaultKind::Range, op, input, expected, "another order or range"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_lists_ascend_and_end_in_minus_one() {
+        let check = |ids: &[i32]| check_ascending("op", "ids", ids, 9).ok();
+        assert_eq!(check(&[0, 3, 8, -1, -1]), Some(3));
+        assert_eq!(check(&[-1]), Some(0));
+        assert_eq!(check(&[]), Some(0));
+        for bad in [&[3, 3][..], &[3, 2], &[2, 9], &[-1, 2], &[1, -1, 2]] {
+            assert_eq!(check(bad), None, "{bad:?}");
+        }
+    }
+}

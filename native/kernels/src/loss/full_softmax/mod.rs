@@ -1,0 +1,70 @@
+//! Softmax over the whole catalogue. Small catalogues keep a block of probabilities (`blocks`); large ones are streamed
+//! in rounds of items with a running log-sum-exp (`streamed`), in memory that does not depend on their size. The choice
+//! is by the number of items alone.
+//!
+//! T tokens, D width, V items.
+
+mod blocks;
+mod streamed;
+
+use super::Logit;
+use crate::ctx::Ctx;
+use crate::fault::{FaultKind, Outcome, check_ids, fault};
+use crate::mat::{Grad, Mat};
+use crate::rows::Rows;
+use crate::shape::{check_len, check_mut, check_table};
+
+const OP: &str = "full_softmax";
+/// The largest catalogue that `blocks` computes: it stores V x D and 192 x V floats.
+pub const STORED_ITEMS: usize = 32_768;
+
+pub struct FullSoftmax<'a> {
+    pub u: Mat,               // [T, D]
+    pub table: Rows,          // [V, D]
+    pub positives: &'a [i32], // [T], -1: this token is not trained
+    pub logit: Logit,
+    /// Divisor of the summed loss; `None` is the number of trained tokens.
+    pub mean_over: Option<f32>,
+    /// Overwritten with the mean loss.
+    pub loss: &'a mut f32,
+    pub du: Grad,     // [T, D]
+    pub dtable: Grad, // [V, D]
+}
+
+pub fn full_softmax(cx: &Ctx, args: FullSoftmax) -> Outcome {
+    check(&args)?;
+    let trained = args.positives.iter().filter(|&&id| id >= 0).count();
+    let divisor = args.mean_over.unwrap_or(trained.max(1) as f32);
+    let mut losses = cx.scratch::<f64>(args.u.rows);
+    if args.table.rows() <= STORED_ITEMS {
+        blocks::solve(cx, &args, divisor, &mut losses);
+    } else {
+        streamed::solve(cx, &args, divisor, &mut losses);
+    }
+    let sum: f64 = losses.iter().sum();
+    *args.loss = (sum / f64::from(divisor)) as f32;
+    if !args.loss.is_finite() {
+        let token = losses.iter().position(|loss| !loss.is_finite());
+        let got = token.map_or(format!("{sum}"), |t| format!("{} at token {t}", losses[t]));
+        return Err(fault(
+            FaultKind::NotFinite,
+            OP,
+            "u or table",
+            "finite logits and loss",
+            got,
+        ));
+    }
+    Ok(())
+}
+
+fn check(args: &FullSoftmax) -> Outcome {
+    let (tokens, width, items) = (args.u.rows, args.u.cols, args.table.rows());
+    check_table(OP, "table", args.table, width)?;
+    check_len(OP, "positives", args.positives.len(), tokens)?;
+    check_mut(OP, "du", args.du.to, tokens, width)?;
+    check_mut(OP, "dtable", args.dtable.to, items, width)?;
+    args.logit.check(OP)?;
+    args.mean_over
+        .map_or(Ok(()), |n| super::check_positive(OP, "mean_over", n))?;
+    check_ids(OP, "positives", args.positives, items, true)
+}

@@ -1,0 +1,194 @@
+//! One group of tokens: the rows of its draws are read once for all of its tokens, in chunks that stay in the
+//! first-level cache, for logits and again for the users' gradients.
+
+use super::draws::{Drawn, One, Weighted};
+use super::{MOST, Share};
+use crate::gathered::add_weighted;
+use crate::loss::Logit;
+use crate::loss::history::{Mask, Seen};
+use crate::loss::norm::{ThroughNorm, unit_row};
+use crate::loss::objective::{Objective, binary, softmax};
+use crate::mat::{Grad, Mat, MatMut};
+use crate::rows::Element;
+use crate::simd::{Kernel, LANES, Simd};
+
+/// Rows that meet all tokens of a group before the next ones are read; a multiple of [`LANES`].
+const CHUNK: usize = 16;
+
+/// What all groups have in common.
+pub(super) struct Group<'a> {
+    pub u: Mat,
+    pub positives: &'a [i32],
+    pub members: Mat<i32>,
+    pub negatives: Mat<i32>,
+    pub mask: Mask<'a>,
+    pub share: Share,
+    pub objective: Objective<'a>,
+    pub logit: Logit,
+    pub divisor: f32,
+    pub du: Grad,
+    pub coef: MatMut,
+    pub uhat: MatMut,
+    pub ids: MatMut<i32>,
+}
+
+impl Group<'_> {
+    /// No token, or one that is not trained.
+    fn is_absent(&self, member: i32) -> bool {
+        member < 0 || self.positives[member as usize] < 0
+    }
+}
+
+/// Groups `from ..` of one task, and its worker's scratch.
+pub(super) struct Groups<'a, E> {
+    pub table: Mat<E>,
+    pub group: &'a Group<'a>,
+    pub from: usize,
+    pub losses: &'a mut [f64],
+    pub floats: &'a mut [f32],
+    pub ids: &'a mut [i32],
+}
+
+impl<E: Element> Kernel for Groups<'_, E> {
+    #[inline(always)]
+    unsafe fn run<V: Simd>(self) {
+        let Groups {
+            table,
+            group,
+            from,
+            losses,
+            floats,
+            ids,
+        } = self;
+        let (cols, k) = (group.u.cols, group.members.cols);
+        let width = cols.next_multiple_of(LANES);
+        let draws = group.negatives.cols;
+        let padded = (1 + draws).next_multiple_of(LANES);
+        let per = draws / k;
+        let eps = group.logit.normalize_user.then_some(group.logit.eps);
+        let (uhat, rest) = floats.split_at_mut(k * width);
+        let (gradient, rest) = rest.split_at_mut(k * width);
+        let (logits, rest) = rest.split_at_mut(k * padded);
+        let (keep, rest) = rest.split_at_mut(k * padded);
+        let (weights, rest) = rest.split_at_mut(k * padded);
+        let (factors, folded) = rest.split_at_mut(padded);
+        let (drawn, history) = ids.split_at_mut(padded);
+        let mut seen = Seen::new(group.mask, history);
+        for (at, losses) in losses.chunks_mut(k).enumerate() {
+            let g = from + at;
+            // SAFETY: group `g` and its tokens are this task's; buffers hold whole vectors; ids were checked.
+            unsafe {
+                let members = group.members.row(g);
+                let ids = group.negatives.row(g);
+                let (mut scales, mut targets) = ([0.0f32; MOST], [-1; MOST]);
+                let targets = &mut targets[..k];
+                gradient.fill(0.0);
+                keep.fill(0.0);
+                drawn.fill(0);
+                for (to, &id) in drawn.iter_mut().zip(ids) {
+                    *to = id.max(0);
+                }
+                for (i, &member) in members.iter().enumerate() {
+                    let row = &mut uhat[i * width..][..width];
+                    losses[i] = 0.0;
+                    if group.is_absent(member) {
+                        row.fill(0.0);
+                    } else {
+                        let token = member as usize;
+                        scales[i] = unit_row::<V, f32>(group.u.row(token).as_ptr(), cols, eps, row);
+                        targets[i] = group.positives[token];
+                        seen.turn_to(token);
+                        for (j, &id) in ids.iter().enumerate() {
+                            let ownerless = group.share == Share::Scalars && group.is_absent(members[j / per]);
+                            let masked = ownerless || seen.masks(id, targets[i]);
+                            keep[i * padded + 1 + j] = if masked { 0.0 } else { 1.0 };
+                        }
+                    }
+                    group.uhat.row(g * k + i).copy_from_slice(&row[..cols]);
+                    let named = group.ids.row(g * k + i);
+                    named[0] = targets[i];
+                    match targets[i] {
+                        -1 => named[1..].fill(-1),
+                        _ => named[1..].copy_from_slice(ids),
+                    }
+                }
+                let rows = Drawn { table, drawn, group };
+                rows.logits::<V>(uhat, targets, logits, factors);
+                for (i, loss) in losses.iter_mut().enumerate() {
+                    let coef = group.coef.row(g * k + i);
+                    let weights = &mut weights[i * padded..][..padded];
+                    if targets[i] < 0 {
+                        coef.fill(0.0);
+                        weights.fill(0.0);
+                        continue;
+                    }
+                    let logits = &mut logits[i * padded..][..padded];
+                    let keep = &keep[i * padded..][..padded];
+                    // Masked ones copy the positive's, which cannot move the maximum.
+                    for j in 1..padded {
+                        if keep[j] == 0.0 {
+                            logits[j] = logits[0];
+                        }
+                    }
+                    *loss = match group.objective {
+                        Objective::Softmax { .. } => softmax::<V>(logits, keep, weights),
+                        Objective::Bce { beta } => binary::<V>(logits, keep, weights, beta, 1 + draws),
+                    };
+                }
+                if group.share == Share::Scalars {
+                    fold(weights, folded, padded, per);
+                }
+                let scale = 1.0 / (group.logit.temperature * group.divisor);
+                for i in (0..k).filter(|i| targets[*i] >= 0) {
+                    let weights = &mut weights[i * padded..][..padded];
+                    let coef = group.coef.row(g * k + i);
+                    for (j, (weight, coef)) in weights.iter_mut().zip(coef).enumerate() {
+                        *weight *= scale;
+                        *coef = *weight;
+                        if j > 0 {
+                            *weight *= factors[j - 1];
+                        }
+                    }
+                    let own = rows.factor::<V>(targets[i]) * weights[0];
+                    let positive = One(table.ptr.add(targets[i] as usize * table.stride), own);
+                    add_weighted::<V, E>(&positive, cols, gradient[i * width..].as_mut_ptr());
+                }
+                for chunk in (0..draws).step_by(CHUNK) {
+                    let end = draws.min(chunk + CHUNK);
+                    for i in (0..k).filter(|i| targets[*i] >= 0) {
+                        let terms = Weighted {
+                            table,
+                            drawn: &drawn[chunk..end],
+                            weights: &weights[i * padded + 1 + chunk..],
+                        };
+                        add_weighted::<V, E>(&terms, cols, gradient[i * width..].as_mut_ptr());
+                    }
+                }
+                for i in (0..k).filter(|i| targets[*i] >= 0) {
+                    let back = ThroughNorm {
+                        factor: scales[i],
+                        eps,
+                        cols,
+                        accumulate: group.du.accumulate,
+                    };
+                    let to = group.du.to.row(members[i] as usize).as_mut_ptr();
+                    back.apply::<V>(uhat[i * width..].as_ptr(), gradient[i * width..].as_ptr(), to);
+                }
+            }
+        }
+    }
+}
+
+/// A draw's weight is the sum of what all tokens of the group gave it, and belongs to the token that drew it.
+fn fold(weights: &mut [f32], sums: &mut [f32], padded: usize, per: usize) {
+    let sum = &mut sums[..padded];
+    sum.fill(0.0);
+    for row in weights.chunks(padded) {
+        sum.iter_mut().zip(row).for_each(|(sum, weight)| *sum += weight);
+    }
+    for (i, row) in weights.chunks_mut(padded).enumerate() {
+        row[1..].fill(0.0);
+        let own = 1 + i * per..1 + (i + 1) * per;
+        row[own.clone()].copy_from_slice(&sum[own]);
+    }
+}

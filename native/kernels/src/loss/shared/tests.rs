@@ -1,0 +1,326 @@
+//! Sharing against the plain loss with the group's draws written out, and scalars against finite differences.
+
+use super::*;
+use crate::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
+use crate::loss::history::{Counted, Events, count_negatives, mask_negatives};
+use crate::loss::naive::{Objective as NaiveObjective, Problem};
+use crate::loss::share_negatives::share_negatives;
+use crate::rng::{Key, below, word};
+use crate::rows::RowsMut;
+use crate::testing::*;
+
+const TOLERANCE: f64 = 2e-5;
+
+/// T, D, R, V and k of a case.
+type Sizes = [usize; 5];
+
+struct Case {
+    sizes: Sizes,
+    problem: Problem,
+    members: Vec<i32>,
+    negatives: Vec<i32>,
+    offsets: Vec<i32>,
+    items: Vec<i32>,
+}
+
+fn ids(seed: u64, len: usize, items: usize) -> Vec<i32> {
+    let key = Key::new(seed, 1, 1);
+    let id = |w: u32| if w % 16 == 3 { -1 } else { below(w, items as u32) as i32 };
+    (0..len).map(|i| id(word(key, i as u64))).collect()
+}
+
+fn case(sizes: Sizes, objective: NaiveObjective, normalize: (bool, bool)) -> Case {
+    let [t, d, r, v, k] = sizes;
+    let positives = ids(3, t, v);
+    let drawn = ids(4, t * r, v);
+    let groups = t.div_ceil(k);
+    let (mut members, mut negatives) = (vec![7; groups * k], vec![7; groups * k * r]);
+    let to = (
+        MatMut::new(&mut members, groups, k),
+        MatMut::new(&mut negatives, groups, k * r),
+    );
+    share_negatives(&Ctx::new(1), Key::new(5, 6, 7), &positives, Mat::new(&drawn, t, r), to).expect("groups");
+    let problem = Problem {
+        shape: [t, d, r, v],
+        u: numbers(1, t * d),
+        table: numbers(2, v * d).iter().map(|x| f64::from(*x as f32)).collect(),
+        positives,
+        negatives: drawn,
+        temperature: if normalize.0 && normalize.1 { 0.05 } else { 0.7 },
+        normalize_user: normalize.0,
+        normalize_item: normalize.1,
+        eps: 1e-6,
+        objective,
+    };
+    let half = t as i32 / 2;
+    Case {
+        sizes,
+        problem,
+        members,
+        negatives,
+        offsets: vec![0, half, half, t as i32],
+        items: ids(8, t, v),
+    }
+}
+
+impl Case {
+    fn events(&self) -> Events<'_> {
+        Events {
+            items: &self.items,
+            targets: &self.problem.positives,
+            offsets: &self.offsets,
+        }
+    }
+
+    /// The plain problem in which every token has its group's draws, masked ones left out.
+    fn written_out(&self, history: bool) -> Problem {
+        let [t, _, r, _, k] = self.sizes;
+        let mut negatives = vec![-1; t * k * r];
+        for (place, &member) in self.members.iter().enumerate().filter(|(_, member)| **member >= 0) {
+            let token = member as usize;
+            let shared = &self.negatives[place / k * k * r..][..k * r];
+            let (from, to) = if (member) < self.offsets[1] {
+                (0, self.offsets[1] as usize)
+            } else {
+                (self.offsets[2] as usize, t)
+            };
+            for (to_id, &id) in negatives[token * k * r..][..k * r].iter_mut().zip(shared) {
+                let met = self.items[from..to].contains(&id) || self.problem.positives[from..to].contains(&id);
+                *to_id = if history && met { -1 } else { id };
+            }
+        }
+        Problem {
+            shape: [t, self.sizes[1], k * r, self.sizes[3]],
+            negatives,
+            ..self.problem.clone()
+        }
+    }
+
+    /// `[loss, du, dtable]` of the kernel.
+    fn run(&self, cx: &Ctx, share: Share, mask: Mask) -> Result<Vec<Padded>, crate::Fault> {
+        let [t, d, r, v, k] = self.sizes;
+        let p = &self.problem;
+        let groups = t.div_ceil(k);
+        let (u, mut table) = (Padded::from(&p.u, t, d), Padded::from(&p.table, v, d));
+        let (mut du, mut dtable) = (Padded::unset(t, d), Padded::unset(v, d));
+        let (mut coef, mut uhat) = (Padded::unset(groups * k, 1 + k * r), Padded::unset(groups * k, d));
+        let (mut loss, mut named) = (f32::NAN, vec![7; groups * k * (1 + k * r)]);
+        let logq: Option<Vec<f32>> = match &p.objective {
+            NaiveObjective::SampledSoftmax { logq } => logq.as_ref().map(|q| q.iter().map(|x| *x as f32).collect()),
+            _ => None,
+        };
+        let objective = match &p.objective {
+            NaiveObjective::SampledSoftmax { .. } => SharedObjective::Softmax { logq: logq.as_deref() },
+            NaiveObjective::Gbce { t } => SharedObjective::Gbce { t: *t as f32 },
+            _ => SharedObjective::Bce,
+        };
+        let args = Shared {
+            u: u.mat(),
+            table: Rows::F32(table.mat()),
+            vocabulary: v,
+            positives: &p.positives,
+            members: Mat::new(&self.members, groups, k),
+            negatives: Mat::new(&self.negatives, groups, k * r),
+            mask,
+            share,
+            objective,
+            logit: Logit {
+                temperature: p.temperature as f32,
+                normalize_user: p.normalize_user,
+                normalize_item: p.normalize_item,
+                eps: p.eps as f32,
+            },
+            mean_over: None,
+            loss: &mut loss,
+            du: du.overwrite(),
+            coef: coef.mat_mut(),
+            uhat: uhat.mat_mut(),
+            ids: MatMut::new(&mut named, groups * k, 1 + k * r),
+        };
+        shared_loss(cx, args)?;
+        let contribution = Contribution {
+            ids: Mat::new(&named, groups * k, 1 + k * r),
+            source: uhat.mat(),
+            coef: Some(coef.mat()),
+            scale: 1.0,
+            normalized: p.normalize_item.then_some(p.eps as f32),
+        };
+        embedding_update(
+            cx,
+            EmbeddingUpdate {
+                table: RowsMut::F32(table.mat_mut()),
+                staged: None,
+                contributions: &[contribution],
+                update: Update::Dense {
+                    grad: dtable.overwrite(),
+                },
+                grad_scale: None,
+            },
+        )?;
+        Ok(vec![Padded::from(&[f64::from(loss)], 1, 1), du, dtable])
+    }
+}
+
+#[test]
+fn shared_outputs_are_the_plain_loss_with_the_groups_draws() {
+    let contexts = contexts();
+    let logq = |v| numbers(9, v).iter().map(|x| x - 2.0).collect();
+    for (i, sizes) in [
+        [0, 8, 4, 9, 2],
+        [1, 3, 2, 4, 4],
+        [33, 50, 7, 40, 2],
+        [65, 63, 8, 300, 4],
+        [20, 130, 5, 30, 3],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let objectives = [
+            NaiveObjective::SampledSoftmax { logq: None },
+            NaiveObjective::SampledSoftmax {
+                logq: Some(logq(sizes[3])),
+            },
+            NaiveObjective::Bce,
+            NaiveObjective::Gbce { t: 0.75 },
+        ];
+        for (j, objective) in objectives.into_iter().enumerate() {
+            let case = case(
+                sizes,
+                objective,
+                (j == 0 || (i + j) & 1 == 0, j == 0 || (i + j) & 2 == 0),
+            );
+            for history in [false, true] {
+                let mask = if history {
+                    Mask::History(case.events())
+                } else {
+                    Mask::Positive
+                };
+                let want = case.written_out(history).solve();
+                let what = format!("{sizes:?} objective {j} history {history}");
+                for got in on_every_context(&contexts, |cx| case.run(cx, Share::Outputs, mask).expect("a clean run")) {
+                    got[0].assert_close(&[want.loss], TOLERANCE, &format!("{what} loss"));
+                    got[1].assert_close(&want.du, TOLERANCE, &format!("{what} du"));
+                    got[2].assert_close(&want.dtable, TOLERANCE, &format!("{what} dtable"));
+                }
+            }
+        }
+    }
+}
+
+/// The loss that shares scalars, number by number.
+fn scalars(case: &Case, u: &[f64], table: &[f64]) -> f64 {
+    let [_, d, r, _, k] = case.sizes;
+    let p = &case.problem;
+    let unit = |x: &[f64], normalize: bool| {
+        let length = if normalize {
+            x.iter().map(|x| x * x).sum::<f64>().sqrt().max(p.eps)
+        } else {
+            1.0
+        };
+        x.iter().map(|x| x / length).collect::<Vec<_>>()
+    };
+    let logit = |token: i32, id: i32| {
+        let a = unit(&u[token as usize * d..][..d], p.normalize_user);
+        let b = unit(&table[id as usize * d..][..d], p.normalize_item);
+        a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>() / p.temperature
+    };
+    let trained = p.positives.iter().filter(|id| **id >= 0).count().max(1) as f64;
+    let mut total = 0.0;
+    for (place, &member) in case.members.iter().enumerate().filter(|(_, member)| **member >= 0) {
+        let positive = p.positives[member as usize];
+        let group = place / k;
+        let own = logit(member, positive);
+        let mut sum = own.exp();
+        for j in 0..k * r {
+            let (id, owner) = (case.negatives[group * k * r + j], case.members[group * k + j / r]);
+            if id >= 0 && id != positive && owner >= 0 {
+                sum += logit(owner, id).exp();
+            }
+        }
+        total += sum.ln() - own;
+    }
+    total / trained
+}
+
+#[test]
+fn shared_scalars_match_finite_differences_of_their_loss() {
+    for (sizes, normalize) in [([9, 4, 3, 8, 2], (true, true)), ([11, 3, 2, 7, 4], (false, false))] {
+        let mut case = case(sizes, NaiveObjective::SampledSoftmax { logq: None }, normalize);
+        case.problem.temperature = 0.5;
+        let p = &case.problem;
+        let du = finite_differences(&p.u, |u| scalars(&case, u, &p.table));
+        let dtable = finite_differences(&p.table, |table| scalars(&case, &p.u, table));
+        for got in on_every_context(&contexts(), |cx| {
+            case.run(cx, Share::Scalars, Mask::Positive).expect("a clean run")
+        }) {
+            got[0].assert_close(&[scalars(&case, &p.u, &p.table)], TOLERANCE, "loss");
+            got[1].assert_close(&du, TOLERANCE, "du");
+            got[2].assert_close(&dtable, TOLERANCE, "dtable");
+        }
+    }
+}
+
+#[test]
+fn groups_hold_every_trained_token_once_and_their_own_draws() {
+    let case = case([23, 2, 3, 50, 4], NaiveObjective::Bce, (false, false));
+    let p = &case.problem;
+    let mut members: Vec<i32> = case.members.iter().copied().filter(|member| *member >= 0).collect();
+    assert_ne!(members, (0..members.len() as i32).collect::<Vec<_>>(), "shuffled");
+    members.sort_unstable();
+    let trained: Vec<i32> = (0..23).filter(|t| p.positives[*t as usize] >= 0).collect();
+    assert_eq!(members, trained);
+    for (place, &member) in case.members.iter().enumerate() {
+        let draws = &case.negatives[place * 3..][..3];
+        match member {
+            -1 if place / 4 * 4 < trained.len() => {
+                let donor = case.members[place - trained.len()] as usize;
+                assert_eq!(
+                    draws,
+                    &p.negatives[donor * 3..][..3],
+                    "the last group borrows from the first"
+                );
+            }
+            -1 => assert_eq!(draws, [-1; 3]),
+            token => assert_eq!(draws, &p.negatives[token as usize * 3..][..3]),
+        }
+    }
+}
+
+#[test]
+fn masked_draws_and_repetitions_are_counted() {
+    let positives = [5, -1, 7];
+    let mut draws = [1, 5, 1, 9, 1, 1, 1, 1, 7, -1, 3, 2];
+    let count = |negatives: &[i32], mask| {
+        let mut to = [0; 3];
+        let args = Counted {
+            positives: &positives,
+            negatives: Mat::new(negatives, 3, 4),
+            members: None,
+            mask,
+        };
+        count_negatives(&Ctx::new(2), args, &mut to).expect("counts");
+        to
+    };
+    assert_eq!(count(&draws, Mask::Positive), [8, 3, 1]);
+    let (items, offsets) = ([9, 9, 2], [0, 2, 3]);
+    let events = Mask::History(Events {
+        items: &items,
+        targets: &positives,
+        offsets: &offsets,
+    });
+    assert_eq!(count(&draws, events), [8, 5, 1]);
+    mask_negatives(&Ctx::new(2), &positives, events, MatMut::new(&mut draws, 3, 4)).expect("masks");
+    assert_eq!(draws, [1, -1, 1, -1, 1, 1, 1, 1, -1, -1, 3, -1]);
+    assert_eq!(count(&draws, Mask::Positive), [8, 5, 1], "masked for good");
+}
+
+#[test]
+fn a_token_in_two_groups_is_refused() {
+    let mut case = case([6, 2, 3, 50, 2], NaiveObjective::Bce, (false, false));
+    case.problem.positives.fill(3);
+    case.members = vec![0, 1, 2, 0, 4, 5];
+    let fault = case
+        .run(&Ctx::new(1), Share::Outputs, Mask::Positive)
+        .expect_err("a fault");
+    assert_eq!((fault.kind, fault.input), (FaultKind::Argument, "members"));
+}

@@ -1,0 +1,291 @@
+// turbogr_mpi.h over MPI-3. Built by `turbogr launch` with the machine's own compiler wrapper:
+//   mpicc -O2 -fPIC -shared -fvisibility=hidden turbogr_mpi.c -o <cache>/<library>.so
+#include "turbogr_mpi.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COMMS = 256, MOST_REQUESTS = 256, TAG = 7, PULSE_TAG = 8 };
+// Larger messages are cut: Open MPI's TCP reaches half of a 1 Gbit/s link with one large message, all of it with these.
+#define PIECE ((int64_t)1 << 20)
+// Codes of our own are negative; those of MPI are positive.
+enum { NO_ROOM = -1, NO_MEMORY = -2 };
+
+typedef struct {
+  MPI_Comm comm;
+  int rank, size;
+  int *world; // world rank of each member
+} Group;
+
+typedef struct {
+  int used, count, capacity;
+  MPI_Request *parts;
+  int *peers; // world rank that each part receives from, -1 for a send
+} Exchange;
+
+static Group groups[MOST_COMMS];
+static int group_count;
+static Exchange exchanges[MOST_REQUESTS];
+static char *hosts; // [size][MPI_MAX_PROCESSOR_NAME]
+
+static MPI_Comm pulse_comm;
+static MPI_Request pulse_in = MPI_REQUEST_NULL, pulse_out = MPI_REQUEST_NULL;
+static char pulse_received, pulse_sent;
+static int pulses_open;
+
+static int copy_text(const char *from, char *text, int capacity) {
+  int i = 0;
+  for (; from[i] && from[i] != '\n' && i < capacity - 1; i++) text[i] = from[i];
+  text[i] = 0;
+  return 0;
+}
+
+// Takes over `comm` as the next group.
+static int adopt(MPI_Comm comm, int *made, int *rank, int *size) {
+  *made = -1, *rank = -1, *size = 0;
+  if (comm == MPI_COMM_NULL) return 0;
+  if (group_count == MOST_COMMS) return NO_ROOM;
+  Group *group = &groups[group_count];
+  int error;
+  MPI_Group members, world;
+  group->comm = comm;
+  if ((error = MPI_Comm_rank(comm, &group->rank))) return error;
+  if ((error = MPI_Comm_size(comm, &group->size))) return error;
+  int *order = malloc(sizeof(int) * (size_t)group->size);
+  group->world = malloc(sizeof(int) * (size_t)group->size);
+  if (!order || !group->world) return NO_MEMORY;
+  for (int i = 0; i < group->size; i++) order[i] = i;
+  if ((error = MPI_Comm_group(comm, &members))) return error;
+  if ((error = MPI_Comm_group(MPI_COMM_WORLD, &world))) return error;
+  error = MPI_Group_translate_ranks(members, group->size, order, world, group->world);
+  MPI_Group_free(&members);
+  MPI_Group_free(&world);
+  free(order);
+  *made = group_count++, *rank = group->rank, *size = group->size;
+  return error;
+}
+
+static int shim_init(int *rank, int *size, int *provided) {
+  int error, started = 0, made, length;
+  char name[MPI_MAX_PROCESSOR_NAME] = {0};
+  MPI_Comm world;
+  MPI_Initialized(&started);
+  if (!started && (error = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, provided))) return error;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if ((error = MPI_Comm_dup(MPI_COMM_WORLD, &world))) return error;
+  if ((error = MPI_Comm_dup(MPI_COMM_WORLD, &pulse_comm))) return error;
+  if ((error = adopt(world, &made, rank, size))) return error;
+  hosts = calloc((size_t)*size, MPI_MAX_PROCESSOR_NAME);
+  if (!hosts) return NO_MEMORY;
+  if ((error = MPI_Get_processor_name(name, &length))) return error;
+  return MPI_Allgather(name, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, hosts, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, world);
+}
+
+static int shim_library(char *text, int capacity) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {0};
+  int length, error = MPI_Get_library_version(version, &length);
+  return error ? error : copy_text(version, text, capacity);
+}
+
+static int shim_host(int rank, char *text, int capacity) {
+  return copy_text(hosts + (size_t)rank * MPI_MAX_PROCESSOR_NAME, text, capacity);
+}
+
+static int shim_split(int comm, int colour, int key, int *made, int *rank, int *size) {
+  MPI_Comm part;
+  int error = MPI_Comm_split(groups[comm].comm, colour < 0 ? MPI_UNDEFINED : colour, key, &part);
+  return error ? error : adopt(part, made, rank, size);
+}
+
+static int shim_split_node(int comm, int key, int *made, int *rank, int *size) {
+  MPI_Comm part;
+  int error = MPI_Comm_split_type(groups[comm].comm, MPI_COMM_TYPE_SHARED, key, MPI_INFO_NULL, &part);
+  return error ? error : adopt(part, made, rank, size);
+}
+
+static int open_exchange(int *request) {
+  for (int i = 0; i < MOST_REQUESTS; i++) {
+    if (exchanges[i].used) continue;
+    exchanges[i].used = 1;
+    exchanges[i].count = 0;
+    *request = i;
+    return 0;
+  }
+  return NO_ROOM;
+}
+
+// Room for one more part.
+static int grow(Exchange *exchange) {
+  if (exchange->count < exchange->capacity) return 0;
+  int capacity = exchange->capacity ? exchange->capacity * 2 : 64;
+  MPI_Request *parts = realloc(exchange->parts, sizeof(MPI_Request) * (size_t)capacity);
+  if (parts) exchange->parts = parts;
+  int *peers = realloc(exchange->peers, sizeof(int) * (size_t)capacity);
+  if (peers) exchange->peers = peers;
+  if (!parts || !peers) return NO_MEMORY;
+  exchange->capacity = capacity;
+  return 0;
+}
+
+static int receive(Exchange *exchange, const Group *group, char *to, int64_t bytes, int from) {
+  for (int64_t at = 0; at < bytes; at += PIECE) {
+    int error = grow(exchange), n = (int)(bytes - at < PIECE ? bytes - at : PIECE);
+    if (error) return error;
+    exchange->peers[exchange->count] = group->world[from];
+    error = MPI_Irecv(to + at, n, MPI_BYTE, from, TAG, group->comm, &exchange->parts[exchange->count++]);
+    if (error) return error;
+  }
+  return 0;
+}
+
+static int post(Exchange *exchange, const Group *group, const char *from, int64_t bytes, int to) {
+  for (int64_t at = 0; at < bytes; at += PIECE) {
+    int error = grow(exchange), n = (int)(bytes - at < PIECE ? bytes - at : PIECE);
+    if (error) return error;
+    exchange->peers[exchange->count] = -1;
+    error = MPI_Isend(from + at, n, MPI_BYTE, to, TAG, group->comm, &exchange->parts[exchange->count++]);
+    if (error) return error;
+  }
+  return 0;
+}
+
+// Receives first, neighbours first, so that no rank is everybody's first target.
+static int shim_all_to_all_v(int comm, const void *send, const int64_t *send_bytes, const int64_t *send_at,
+                             void *into, const int64_t *receive_bytes, const int64_t *receive_at, int *request) {
+  const Group *group = &groups[comm];
+  int me = group->rank, n = group->size, error = open_exchange(request);
+  if (error) return error;
+  Exchange *exchange = &exchanges[*request];
+  for (int i = 1; i < n && !error; i++) {
+    int from = (me + n - i) % n;
+    error = receive(exchange, group, (char *)into + receive_at[from], receive_bytes[from], from);
+  }
+  for (int i = 1; i < n && !error; i++) {
+    int to = (me + i) % n;
+    error = post(exchange, group, (const char *)send + send_at[to], send_bytes[to], to);
+  }
+  if (!error && send_bytes[me] > 0)
+    memmove((char *)into + receive_at[me], (const char *)send + send_at[me], (size_t)send_bytes[me]);
+  return error;
+}
+
+static int shim_all_gather_v(int comm, const void *send, int64_t bytes, void *into, const int64_t *receive_bytes,
+                             const int64_t *receive_at, int *request) {
+  const Group *group = &groups[comm];
+  int me = group->rank, n = group->size, error = open_exchange(request);
+  if (error) return error;
+  Exchange *exchange = &exchanges[*request];
+  for (int i = 1; i < n && !error; i++) {
+    int from = (me + n - i) % n;
+    error = receive(exchange, group, (char *)into + receive_at[from], receive_bytes[from], from);
+  }
+  for (int i = 1; i < n && !error; i++) error = post(exchange, group, send, bytes, (me + i) % n);
+  if (!error && bytes > 0) memmove((char *)into + receive_at[me], send, (size_t)bytes);
+  return error;
+}
+
+static int shim_broadcast(int comm, void *data, int64_t bytes, int root, int *request) {
+  int error = open_exchange(request);
+  if (error) return error;
+  Exchange *exchange = &exchanges[*request];
+  for (int64_t at = 0; at < bytes && !error; at += PIECE) {
+    int n = (int)(bytes - at < PIECE ? bytes - at : PIECE);
+    if ((error = grow(exchange))) return error;
+    exchange->peers[exchange->count] = groups[comm].rank == root ? -1 : groups[comm].world[root];
+    error = MPI_Ibcast((char *)data + at, n, MPI_BYTE, root, groups[comm].comm, &exchange->parts[exchange->count++]);
+  }
+  return error;
+}
+
+static int shim_barrier(int comm, int *request) {
+  int error = open_exchange(request);
+  if (error) return error;
+  Exchange *exchange = &exchanges[*request];
+  if ((error = grow(exchange))) return error;
+  exchange->peers[exchange->count] = -1;
+  return MPI_Ibarrier(groups[comm].comm, &exchange->parts[exchange->count++]);
+}
+
+static int shim_test(int request, int *done, int *waits_for) {
+  Exchange *exchange = &exchanges[request];
+  int left = 0;
+  *waits_for = -1;
+  for (int i = 0; i < exchange->count; i++) {
+    int finished = 0, error = MPI_Test(&exchange->parts[i], &finished, MPI_STATUS_IGNORE);
+    if (error) return error;
+    if (finished) continue;
+    if (exchange->peers[i] >= 0) *waits_for = exchange->peers[i];
+    exchange->parts[left] = exchange->parts[i];
+    exchange->peers[left++] = exchange->peers[i];
+  }
+  exchange->count = left;
+  *done = left == 0;
+  if (*done) exchange->used = 0;
+  return 0;
+}
+
+static int shim_pulse(int send, int *heard) {
+  const Group *world = &groups[0];
+  int error, finished = 1, next = (world->rank + 1) % world->size, last = (world->rank + world->size - 1) % world->size;
+  *heard = 0;
+  if (world->size == 1) return 0;
+  if (!pulses_open) {
+    pulses_open = 1;
+    if ((error = MPI_Irecv(&pulse_received, 1, MPI_CHAR, last, PULSE_TAG, pulse_comm, &pulse_in))) return error;
+  }
+  while (finished) {
+    if ((error = MPI_Test(&pulse_in, &finished, MPI_STATUS_IGNORE))) return error;
+    if (!finished) break;
+    ++*heard;
+    if ((error = MPI_Irecv(&pulse_received, 1, MPI_CHAR, last, PULSE_TAG, pulse_comm, &pulse_in))) return error;
+  }
+  if (!send) return 0;
+  if ((error = MPI_Test(&pulse_out, &finished, MPI_STATUS_IGNORE))) return error;
+  return finished ? MPI_Isend(&pulse_sent, 1, MPI_CHAR, next, PULSE_TAG, pulse_comm, &pulse_out) : 0;
+}
+
+static int shim_abort(int code) { return MPI_Abort(MPI_COMM_WORLD, code); }
+
+static int shim_finalize(void) {
+  // Signs of life are still under way: everybody stops sending, then the open receives are withdrawn.
+  int error = MPI_Barrier(groups[0].comm);
+  if (!error && pulses_open) {
+    MPI_Wait(&pulse_out, MPI_STATUS_IGNORE);
+    MPI_Barrier(groups[0].comm);
+    MPI_Cancel(&pulse_in);
+    MPI_Wait(&pulse_in, MPI_STATUS_IGNORE);
+  }
+  return error ? error : MPI_Finalize();
+}
+
+static int shim_error_text(int code, char *text, int capacity) {
+  char words[MPI_MAX_ERROR_STRING] = {0};
+  int length;
+  if (code == NO_ROOM) return copy_text("too many communicators or exchanges at once", text, capacity);
+  if (code == NO_MEMORY) return copy_text("out of memory", text, capacity);
+  MPI_Error_string(code, words, &length);
+  return copy_text(words, text, capacity);
+}
+
+static const turbogr_mpi functions = {
+    .abi = TURBOGR_MPI_ABI,
+    .init = shim_init,
+    .library = shim_library,
+    .host = shim_host,
+    .split = shim_split,
+    .split_node = shim_split_node,
+    .all_to_all_v = shim_all_to_all_v,
+    .all_gather_v = shim_all_gather_v,
+    .broadcast = shim_broadcast,
+    .barrier = shim_barrier,
+    .test = shim_test,
+    .pulse = shim_pulse,
+    .abort = shim_abort,
+    .finalize = shim_finalize,
+    .error_text = shim_error_text,
+};
+
+__attribute__((visibility("default"))) const turbogr_mpi *turbogr_mpi_open(int abi) {
+  return abi == TURBOGR_MPI_ABI ? &functions : NULL;
+}

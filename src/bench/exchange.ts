@@ -1,0 +1,46 @@
+// How long an exchange between all ranks takes, small and large: what a plan of communication stands on.
+
+import type { Communicator } from '../dist/comm/communicator.js';
+import { gatherJson } from '../dist/comm/communicator.js';
+import { Device } from '../native/device.js';
+
+export interface ExchangeSpeed {
+  /** Seconds of an exchange of one element per rank. */
+  latency: number;
+  /** Bytes per second that leave a rank in an exchange of `LARGE` elements per rank. */
+  rate: number;
+}
+
+/** Elements for each other rank: 4 MB. */
+const LARGE = 1 << 20;
+/** Exchanges between two looks at the clock. */
+const ROUND = 10;
+
+/** Collective. Takes about `seconds`. */
+export async function measureExchange(world: Communicator, seconds: number): Promise<ExchangeSpeed> {
+  using device = Device.open({ threads: 1 });
+  const { size } = world;
+  const measure = async (each: number) => {
+    const send = device.from(new Float32Array(each * size));
+    const receive = device.tensor([1, each * size]);
+    const counts = device.from(new BigInt64Array(size).fill(BigInt(each)));
+    await device.sync();
+    const start = performance.now();
+    let rounds = 0;
+    for (let spent = 0; spent < seconds / 2; rounds++) {
+      for (let i = 0; i < ROUND; i++) {
+        world.allToAllV(device, { send, sendCounts: counts, receive, receiveCounts: counts, unit: 1 });
+      }
+      await device.sync();
+      // Rank 0's clock decides for all when to stop.
+      const [first] = await gatherJson(world, (performance.now() - start) / 1000);
+      spent = first!;
+    }
+    const perExchange = (performance.now() - start) / 1000 / (rounds * ROUND);
+    for (const tensor of [send, receive, counts]) tensor.dispose();
+    return perExchange;
+  };
+  const latency = await measure(1);
+  const large = await measure(LARGE);
+  return { latency, rate: (LARGE * 4 * Math.max(1, size - 1)) / large };
+}

@@ -1,0 +1,389 @@
+// `turbogr bench kernels`: every kernel alone, forward and backward, on one thread and on all: GFLOP/s as a share of the FMA
+// peak, or GB/s as a share of the read bandwidth for the memory-bound ones, both measured in the same run.
+//
+// T tokens, n_s length of a sequence, D width, h heads, R negatives, V items, Q queries. FLOPs are useful ones: causal
+// pairs only, no recomputation. Bytes are those that must move at least once.
+import { availableParallelism } from 'node:os';
+import { Command } from '@commander-js/extra-typings';
+import { Device } from '../native/device.js';
+import { headLayout } from '../nn/head-layout.js';
+import { SECONDS_PER_DAY } from '../nn/time-bias.js';
+import { adamw } from '../ops/adamw.js';
+import { drawNegatives } from '../ops/draw-negatives.js';
+import { embeddingGather } from '../ops/embedding-gather.js';
+import { embeddingUpdate } from '../ops/embedding-update.js';
+import { fillConstant, fillNormal } from '../ops/fill.js';
+import { fullSoftmax } from '../ops/full-softmax.js';
+import { fuxiAttention } from '../ops/fuxi-attention.js';
+import { gatedNormLinearResidual } from '../ops/gated-norm-linear-residual.js';
+import { hstuAttention } from '../ops/hstu-attention.js';
+import { linearResidual } from '../ops/linear-residual.js';
+import { norm } from '../ops/norm.js';
+import { normLinear } from '../ops/norm-linear.js';
+import { Parameter } from '../ops/parameter.js';
+import { sampledSoftmax } from '../ops/sampled-softmax.js';
+import { softmaxAttention } from '../ops/softmax-attention.js';
+import { swigluLinearResidual } from '../ops/swiglu-linear-residual.js';
+import { Table } from '../ops/table.js';
+import { Tape } from '../ops/tape.js';
+import { topK } from '../ops/top-k.js';
+import type { Tensor } from '../tensor/tensor.js';
+import { countNumber } from '../util/number-flags.js';
+import { formatCount, formatShare, table } from '../util/terminal.js';
+import { FmaPeak, median, readBandwidth } from './measuring.js';
+import { drawBatch, drawLengths } from './random-batch.js';
+
+interface KernelRow {
+  op: string;
+  pass: 'forward' | 'backward' | 'step';
+  threads: number;
+  ms: number;
+  gflops?: number;
+  /** Of the FMA peak of as many threads. */
+  share?: number;
+  gb_per_s?: number;
+  /** Of the read bandwidth of as many threads. */
+  bandwidth_share?: number;
+}
+
+interface Work {
+  flops?: number;
+  bytes?: number;
+}
+
+/** A kernel on the tape: `build` enqueues its forward, the tape its backward, with gradients of `inputs` too. */
+interface TapeCase {
+  op: string;
+  forward: Work;
+  inputs: Tensor<'f32'>[];
+  build: (tape: Tape) => Tensor<'f32'>;
+}
+
+/** A kernel without backward. */
+interface PlainCase {
+  op: string;
+  work: Work;
+  run: () => void;
+}
+
+interface Cases {
+  tapeCases: TapeCase[];
+  plainCases: PlainCase[];
+}
+
+interface KernelSize {
+  d: number;
+  heads: number;
+  tokens: number;
+}
+
+/** Rounds of a kernel: at least so many, and until it had so long, so that a bad moment of the machine is not the median. */
+const ROUNDS = { least: 7, most: 50, seconds: 0.7 };
+const [NEGATIVES, ITEMS, SMALL_CATALOGUE, QUERIES, PARAMETERS] = [128, 100_000, 4000, 1024, 16 << 20];
+
+export function benchKernelsCommand() {
+  return new Command('kernels')
+    .description('every kernel alone, as a share of the FMA peak or of the memory bandwidth')
+    .option('--d <width>', 'model width', countNumber, 256)
+    .option('--heads <count>', 'attention heads', countNumber, 4)
+    .option('--tokens <count>', 'tokens, in sequences of lognormal length', countNumber, 8192)
+    .option('--threads <count>', 'beside one thread, so many; all cores unless given', countNumber)
+    .option('--only <op>', 'ops whose name contains this')
+    .option('--json', 'one JSON object')
+    .action(async ({ json, only = '', threads = availableParallelism(), ...size }) => {
+      const reports = [];
+      for (const count of new Set([1, threads])) reports.push(await benchKernels(size, { threads: count, only }));
+      const peaks = reports.map(report => report.peak);
+      const rows = reports.flatMap(report => report.rows);
+      process.stdout.write(`${json ? JSON.stringify({ ...size, peaks, rows }) : describe(peaks, rows)}\n`);
+    });
+}
+
+interface Peak {
+  threads: number;
+  isa: string;
+  peak_gflops: number;
+  read_gb_per_s: number;
+}
+
+export async function benchKernels(
+  size: KernelSize,
+  { threads, only }: { threads: number; only: string },
+): Promise<{ peak: Peak; rows: KernelRow[] }> {
+  using device = Device.open({ threads });
+  const bandwidth = await readBandwidth(device);
+  const peak = new FmaPeak(device);
+  const bench = new Bench(device, peak);
+  const { tapeCases, plainCases } = await cases(device, size);
+  const timed: [string, KernelRow['pass'], Work, number][] = [];
+  for (const { op, forward, inputs, build } of tapeCases.filter(({ op }) => op.includes(only))) {
+    const seconds = await bench.tape(build, inputs);
+    timed.push([op, 'forward', forward, seconds.forward]);
+    timed.push([op, 'backward', backwardWork(forward), seconds.backward]);
+  }
+  for (const { op, work, run } of plainCases.filter(({ op }) => op.includes(only))) {
+    timed.push([op, 'step', work, await bench.plain(run)]);
+  }
+  const most = median(peak.samples);
+  const rows = timed.map(([op, pass, { flops, bytes }, seconds]) => ({
+    op,
+    pass,
+    threads,
+    ms: seconds * 1e3,
+    ...(flops && { gflops: flops / seconds / 1e9, share: flops / seconds / most }),
+    ...(bytes && { gb_per_s: bytes / seconds / 1e9, bandwidth_share: bytes / seconds / bandwidth }),
+  }));
+  const { isa } = device.stats();
+  return { peak: { threads, isa, peak_gflops: most / 1e9, read_gb_per_s: bandwidth / 1e9 }, rows };
+}
+
+/** Two products for each one of forward; twice the rows to move. */
+function backwardWork({ flops, bytes }: Work): Work {
+  return { ...(flops && { flops: 2 * flops }), ...(bytes && { bytes: 2 * bytes }) };
+}
+
+/** Whether a kernel was timed often and long enough; the first round warms up. */
+function enough(...passes: number[][]): boolean {
+  const rounds = passes[0]!.length - 1;
+  const seconds = passes.flat().reduce((sum, one) => sum + one, 0);
+  return rounds >= ROUNDS.most || (rounds >= ROUNDS.least && seconds >= ROUNDS.seconds);
+}
+
+/** Times commands on the stream itself, between two clocks, so that neither enqueueing nor promises are in the figure. */
+class Bench {
+  readonly #device: Device;
+  readonly #peak: FmaPeak;
+  readonly #clocks: Tensor<'i64'>;
+
+  constructor(device: Device, peak: FmaPeak) {
+    this.#device = device;
+    this.#peak = peak;
+    this.#clocks = device.tensor([1, 2], 'i64');
+  }
+
+  /** Median seconds of forward and of backward. */
+  async tape(
+    build: (tape: Tape) => Tensor<'f32'>,
+    inputs: readonly Tensor<'f32'>[],
+  ): Promise<{ forward: number; backward: number }> {
+    const forward: number[] = [];
+    const backward: number[] = [];
+    while (!enough(forward, backward)) {
+      await this.#peak.sample();
+      using tape = new Tape(this.#device, { training: true, seed: 1, step: forward.length });
+      for (const input of inputs) tape.watch(input);
+      this.#clock(0);
+      const y = build(tape);
+      this.#clock(1);
+      forward.push(await this.#elapsed());
+      using dy = this.#device.tensor(y.shape, 'f32', y.layout);
+      fillConstant(this.#device, dy, 1e-3);
+      tape.seedGrad(y, dy);
+      this.#clock(0);
+      tape.backward();
+      this.#clock(1);
+      backward.push(await this.#elapsed());
+    }
+    return { forward: median(forward.slice(1)), backward: median(backward.slice(1)) };
+  }
+
+  async plain(run: () => void): Promise<number> {
+    const seconds: number[] = [];
+    while (!enough(seconds)) {
+      await this.#peak.sample();
+      this.#clock(0);
+      run();
+      this.#clock(1);
+      seconds.push(await this.#elapsed());
+    }
+    return median(seconds.slice(1));
+  }
+
+  #clock(index: number): void {
+    this.#device.call('clock').number(index).tensor(this.#clocks).submit();
+  }
+
+  async #elapsed(): Promise<number> {
+    const [from, to] = await this.#device.read(this.#clocks);
+    return Number(to! - from!) * 1e-9;
+  }
+}
+
+/** Made when it is first needed. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
+async function cases(device: Device, { d, heads, tokens }: KernelSize): Promise<Cases> {
+  const lengths = drawLengths(tokens);
+  const batch = drawBatch(lengths, ITEMS);
+  const pairs = lengths.reduce((sum, n) => sum + (n * (n + 1)) / 2, 0);
+  const n = Math.max(...lengths);
+  let purpose = 0;
+  const random = (rows: number, cols: number, std = 0.05): Tensor<'f32'> => {
+    const tensor = device.tensor([rows, cols]);
+    fillNormal(device, tensor, { seed: 1, step: 0, purpose: purpose++ }, { std });
+    return tensor;
+  };
+  const parameter = (rows: number, cols: number): Parameter => new Parameter(device, 'p', random(rows, cols));
+  const x = random(tokens, d, 1);
+  const o = random(tokens, d, 1);
+  const wide = random(tokens, 4 * d, 0.3);
+  const inner = wide.columns(0, 2 * d);
+  // As the models have it.
+  const layout = headLayout({ dqk: d / heads, dv: d / heads });
+  const uvqk = device.tensor(wide.shape, 'f32', layout);
+  device.upload(uvqk, await device.read(wide));
+  const [w4, w1, w3, bias] = [parameter(d, 4 * d), parameter(d, d), parameter(3 * d, d), parameter(1, d)];
+  const qkv = { v: uvqk.columns(d, d), q: uvqk.columns(2 * d, d), k: uvqk.columns(3 * d, d) };
+  const offsets = device.from(batch.offsets);
+  const sequences = { offsets, times: device.from(batch.time), queryTimes: device.from(batch.nextTime) };
+  const power = parameter(1, 3);
+  const relative = { heads, n, posW: parameter(1, 2 * n - 1), tsW: parameter(1, 129) };
+  const items = once(() => new Table(device, 'items', random(ITEMS, d)));
+  const few = once(() => new Table(device, 'few', random(SMALL_CATALOGUE, d)));
+  const [ids, positives] = [device.from(batch.item), device.from(batch.target)];
+  const fewPositives = device.from(batch.target.map(id => id % SMALL_CATALOGUE));
+  const negatives = device.tensor([tokens, NEGATIVES], 'i32');
+  const uniform = { kind: 'uniform', count: ITEMS } as const;
+  drawNegatives(device, negatives, { seed: 1, step: 0, purpose: 0 }, uniform);
+  const ones = (rows: number, cols: number): Tensor<'f32'> => {
+    const tensor = device.tensor([rows, cols]);
+    fillConstant(device, tensor, 1);
+    return tensor;
+  };
+  const moments = once(() => ({ m: ones(ITEMS, d), v: ones(ITEMS, d) }));
+  const dense = once(() => {
+    const [p, g, m, v] = [ones(1, PARAMETERS), ones(1, PARAMETERS), ones(1, PARAMETERS), ones(1, PARAMETERS)];
+    return { p, g, m, v };
+  });
+  const hyper = { lr: 1e-3, beta1: 0.9, beta2: 0.98, eps: 1e-8, weightDecay: 0, step: 1 };
+  const logits = { temperature: 0.05, normalizeUser: true, normalizeItem: true };
+  const queries = random(QUERIES, d);
+  const withTape =
+    (work: (tape: Tape) => void): (() => void) =>
+    () => {
+      using tape = new Tape(device, { training: false });
+      work(tape);
+    };
+  const product = (from: number, to: number): Work => ({ flops: 2 * tokens * from * to });
+  const attention = (channels: number): Work => ({ flops: 2 * (1 + channels) * d * pairs });
+  const gated = { norm: 'layer', bias, dropout: 0.2 } as const;
+  const inputs = [x, o, wide, uvqk];
+  const drawn = tokens * (1 + NEGATIVES);
+
+  return {
+    tapeCases: [
+      {
+        op: 'norm_linear',
+        inputs,
+        forward: product(d, 4 * d),
+        build: tape => normLinear(tape, x, w4, { norm: 'layer', act: 'silu', layout }),
+      },
+      {
+        op: 'gated_norm_linear_residual',
+        inputs,
+        forward: product(d, d),
+        build: tape => gatedNormLinearResidual(tape, { u: uvqk.columns(0, d), o, x }, w1, gated),
+      },
+      {
+        op: 'swiglu_linear_residual',
+        inputs,
+        forward: product(d, d),
+        build: tape => swigluLinearResidual(tape, { h: inner, x }, w1),
+      },
+      {
+        op: 'linear_residual',
+        inputs,
+        forward: product(3 * d, d),
+        build: tape => linearResidual(tape, { x: wide.columns(0, 3 * d), residual: x }, w3, { bias }),
+      },
+      {
+        op: 'hstu_attention',
+        inputs,
+        forward: attention(1),
+        build: tape => hstuAttention(tape, qkv, sequences, relative),
+      },
+      {
+        op: 'fuxi_attention',
+        inputs,
+        forward: attention(3),
+        build: tape => fuxiAttention(tape, qkv, sequences, relative),
+      },
+      {
+        op: 'fuxi_attention_power',
+        inputs,
+        forward: attention(3),
+        build: tape => fuxiAttention(tape, qkv, sequences, { ...relative, tsW: power, timeUnit: SECONDS_PER_DAY }),
+      },
+      {
+        op: 'softmax_attention',
+        inputs,
+        forward: attention(1),
+        build: tape => softmaxAttention(tape, qkv, { offsets, heads }),
+      },
+      { op: 'norm', inputs, forward: { bytes: 8 * tokens * d }, build: tape => norm(tape, x, { norm: 'layer' }) },
+    ],
+    plainCases: [
+      {
+        op: 'embedding_gather',
+        work: { bytes: 8 * tokens * d },
+        run: withTape(tape => embeddingGather(tape, [{ rows: items(), ids, scale: 2 }])),
+      },
+      {
+        op: `sampled_softmax R=${NEGATIVES}`,
+        work: { bytes: 4 * drawn * d },
+        run: withTape(tape => sampledSoftmax(tape, x, items(), { positives, negatives, ...logits })),
+      },
+      {
+        op: `full_softmax V=${SMALL_CATALOGUE}`,
+        work: { flops: 6 * tokens * SMALL_CATALOGUE * d },
+        run: withTape(tape => fullSoftmax(tape, x, few(), { positives: fewPositives, ...logits })),
+      },
+      {
+        op: 'embedding_update lazy Adam',
+        // Every touched row with its moments is read and written; the summands come out of cache.
+        work: { bytes: 24 * d * new Set(batch.item).size },
+        run: () => {
+          const gradient = { source: items(), contributions: [{ ids, source: x, scale: 1 }] };
+          embeddingUpdate(device, items().value, gradient, { kind: 'lazy-adam', ...moments(), hyper });
+        },
+      },
+      { op: 'adamw', work: { bytes: 28 * PARAMETERS }, run: () => adamw(device, { ...dense(), hyper }) },
+      {
+        op: 'draw_negatives',
+        work: { bytes: 4 * tokens * NEGATIVES },
+        run: () => drawNegatives(device, negatives, { seed: 1, step: 0, purpose: 0 }, uniform),
+      },
+      {
+        op: `top_k Q=${QUERIES} V=${ITEMS}`,
+        work: { flops: 2 * QUERIES * ITEMS * d },
+        run: () => {
+          const found = topK(device, queries, items().value, { k: 100 });
+          found.ids.dispose();
+          found.scores.dispose();
+        },
+      },
+    ],
+  };
+}
+
+function describe(peaks: readonly Peak[], rows: readonly KernelRow[]): string {
+  const head = peaks.map(
+    ({ threads, isa, peak_gflops, read_gb_per_s }) =>
+      `${threads} thread${threads > 1 ? 's' : ''} (${isa}): FMA peak ${peak_gflops.toFixed(1)} GFLOP/s, read ${read_gb_per_s.toFixed(1)} GB/s`,
+  );
+  const body = rows.map(row => [
+    row.op,
+    row.pass,
+    formatCount(row.threads),
+    row.ms.toFixed(2),
+    row.gflops === undefined ? '-' : row.gflops.toFixed(1),
+    row.share === undefined ? '-' : formatShare(row.share, 1),
+    row.gb_per_s === undefined ? '-' : row.gb_per_s.toFixed(1),
+    row.bandwidth_share === undefined ? '-' : formatShare(row.bandwidth_share, 1),
+  ]);
+  const names = ['op', 'pass', 'threads', 'ms', 'GFLOP/s', 'of peak', 'GB/s', 'of bandwidth'];
+  return [...head, '', table(names, body), '', 'Above 100 % of the bandwidth: the data stays in cache.'].join('\n');
+}

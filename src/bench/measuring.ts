@@ -1,0 +1,48 @@
+// What the benchmarks share: medians, the FMA peak and memory bandwidth of the same run.
+
+import type { Device } from '../native/device.js';
+import type { Tensor } from '../tensor/tensor.js';
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** On cores of 100 GFLOP/s. */
+const PEAK_ROUNDS_PER_SECOND = 5e8;
+
+/** FMA peak of all threads, FLOP/s, sampled between the things that are held against it. */
+export class FmaPeak {
+  readonly samples: number[] = [];
+  readonly #device: Device;
+  readonly #rounds: number;
+  readonly #out: Tensor<'i64'>;
+
+  /** `seconds` a sample takes, about: long enough to meet the same disturbances as what is measured. */
+  constructor(device: Device, seconds = 0.01) {
+    this.#device = device;
+    this.#rounds = Math.round(seconds * PEAK_ROUNDS_PER_SECOND);
+    this.#out = device.tensor([1, 2], 'i64');
+  }
+
+  async sample(): Promise<void> {
+    this.#device.call('fma_peak').number(this.#rounds).tensor(this.#out).submit();
+    const [flops, nanoseconds] = await this.#device.read(this.#out);
+    this.samples.push(Number(flops) / (Number(nanoseconds) * 1e-9));
+  }
+}
+
+/** Bytes a second that all threads read from memory, beyond any cache; the median of a few passes. */
+export async function readBandwidth(device: Device): Promise<number> {
+  using data = device.tensor([1, 64 << 20]);
+  device.call('fill_constant').number(1).tensor(data).submit();
+  using out = device.tensor([1, 2], 'i64');
+  const samples: number[] = [];
+  for (let pass = 0; pass < 5; pass++) {
+    device.call('read_bandwidth').tensor(data).tensor(out).submit();
+    const [bytes, nanoseconds] = await device.read(out);
+    samples.push(Number(bytes) / (Number(nanoseconds) * 1e-9));
+  }
+  return median(samples);
+}

@@ -1,0 +1,33 @@
+// One line of the comparison: what the paper reports, what this machine measured, or why it could not.
+
+import { z } from 'zod';
+
+export const PAPER_ROW = z.strictObject({
+  /** Section of the comparison, see `sections.ts`. */
+  section: z.string(),
+  name: z.string(),
+  /** As the paper prints it; absent where it reports nothing. */
+  paper: z.string().optional(),
+  /** What was measured, as text. */
+  ours: z.string().optional(),
+  /** The figures behind `ours`, for machines. */
+  figures: z.record(z.string(), z.number()).optional(),
+  /** Why there is no measurement. */
+  missing: z.string().optional(),
+});
+export type PaperRow = z.infer<typeof PAPER_ROW>;
+
+export interface SectionOptions {
+  /** Minutes instead of hours: fewer steps, shorter batches, the largest models by one step. */
+  quick: boolean;
+  threads?: number | undefined;
+}
+
+export interface Section {
+  /** Name for `--only`. */
+  readonly id: string;
+  readonly title: string;
+  /** What is compared with what, in a sentence or two. */
+  readonly about: string;
+  measure(options: SectionOptions): Promise<PaperRow[]>;
+}

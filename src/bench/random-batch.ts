@@ -1,0 +1,37 @@
+// Jagged batches for the benchmarks, the same ones every time.
+//
+// B sequences, T tokens.
+
+import type { JaggedBatch } from '../tensor/jagged.js';
+import { Random } from '../util/random.js';
+
+/** Lognormal lengths (sigma 0.8, mean 200) up to the token budget, the last one cut to it; or all of one length. */
+export function drawLengths(tokens: number, length?: number): number[] {
+  const random = new Random(1, 'bench lengths');
+  const lengths: number[] = [];
+  for (let left = tokens; left > 0; left -= lengths.at(-1)!) {
+    const drawn = length ?? Math.max(2, Math.round(200 * Math.exp(0.8 * random.normal() - 0.32)));
+    lengths.push(Math.min(left, drawn));
+  }
+  return lengths;
+}
+
+export function drawBatch(lengths: readonly number[], items: number): Required<Omit<JaggedBatch, 'action'>> {
+  const random = new Random(1, 'bench batch');
+  const offsets = new Int32Array(lengths.length + 1);
+  lengths.forEach((n, i) => (offsets[i + 1] = offsets[i]! + n));
+  const tokens = offsets.at(-1)!;
+  const ids = (): Int32Array => Int32Array.from({ length: tokens }, () => random.below(items));
+  const time = new Float64Array(tokens);
+  const nextTime = new Float64Array(tokens);
+  for (const [s, n] of lengths.entries()) {
+    let now = 1_650_000_000;
+    for (let i = 0; i < n; i++) {
+      time[offsets[s]! + i] = now;
+      // Minutes within a session, at times days between two.
+      now += Math.round(60 * random.exponential() * (random.below(20) === 0 ? 1500 : 1));
+      nextTime[offsets[s]! + i] = now;
+    }
+  }
+  return { offsets, item: ids(), target: ids(), time, nextTime };
+}

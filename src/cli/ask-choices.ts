@@ -1,0 +1,34 @@
+// What a log does not settle by itself (which column is the user; whether the day or the month comes first) is asked for
+// on a terminal, and the work begins again with the answer. Elsewhere it stays an error with its remedy.
+
+import { createInterface } from 'node:readline/promises';
+import { ChoiceError, type ChoiceOption } from '../data/prepare/choice-error.js';
+import { printable } from '../util/text-width.js';
+
+export type Answers = Partial<Record<ChoiceOption, string>>;
+
+const QUESTIONS: Record<ChoiceOption, string> = {
+  user: 'Which column is the user?',
+  item: 'Which column is the item?',
+  time: "Which column is the time? 'none' if the rows are in order.",
+  timeFormat: 'How are the dates written?',
+};
+
+/** `work` must leave nothing behind when it fails. */
+export async function askChoices<T>(
+  work: (answers: Answers) => Promise<T>,
+  { signal, answers = {} }: { signal: AbortSignal; answers?: Answers },
+): Promise<T> {
+  try {
+    return await work(answers);
+  } catch (error) {
+    if (!(error instanceof ChoiceError) || !process.stdin.isTTY || !process.stderr.isTTY) throw error;
+    const { option, choices } = error;
+    const listed = choices.map((choice, i) => `  ${i + 1}  ${printable(choice)}`).join('\n');
+    const question = `${printable(error.message)}\n${QUESTIONS[option]}\n${listed}\n> `;
+    const terminal = createInterface({ input: process.stdin, output: process.stderr });
+    const answer = await terminal.question(question, { signal }).finally(() => terminal.close());
+    const chosen = choices[Number(answer) - 1] ?? answer.trim();
+    return await askChoices(work, { signal, answers: { ...answers, [option]: chosen } });
+  }
+}

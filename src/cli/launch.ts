@@ -1,0 +1,64 @@
+// `turbogr launch`: starts a command on several ranks with the MPI of this machine.
+import { fileURLToPath } from 'node:url';
+import { Command, Option } from '@commander-js/extra-typings';
+import { buildShim } from '../dist/launch/build-shim.js';
+import { findLauncher } from '../dist/launch/find-mpi.js';
+import { MPI_KINDS, MPI_NAMES } from '../dist/launch/mpi-kind.js';
+import { mpirunArguments } from '../dist/launch/mpirun-line.js';
+import { runJob } from '../dist/launch/run-job.js';
+import { UserError } from '../util/errors.js';
+import { countNumber, positiveNumber, wholeNumber } from '../util/number-flags.js';
+
+const MAIN = fileURLToPath(new URL('./main.js', import.meta.url));
+
+export function launchCommand() {
+  return new Command('launch')
+    .description('start a command on several ranks: turbogr launch -n 4 train <data> ...')
+    .argument('[command...]', 'train, resume or ranks with its flags, or a script that calls the library')
+    .option('-n, --ranks <count>', 'number of ranks', countNumber)
+    .option('--hosts <list>', 'where: host:slots,host:slots (default: this machine)')
+    .addOption(new Option('--mpi <kind>', 'which MPI (default: the first one found)').choices(MPI_KINDS))
+    .option('--mpi-flag <flag>', 'a further flag for mpirun itself; may be repeated', collect, [])
+    .option('--restarts <count>', 'times to go on from the newest checkpoint after a fault', wholeNumber, 0)
+    .option(
+      '--patience <seconds>',
+      'a rank whose JavaScript does not run for so long ends the job',
+      positiveNumber,
+      120,
+    )
+    .option('--build', 'only build what connects turbogr to the MPI of this machine')
+    .passThroughOptions()
+    .action(async (command, { ranks, hosts, mpi, mpiFlag, restarts, patience, build }) => {
+      const shim = buildShim(mpi ?? findLauncher().kind);
+      if (build) {
+        process.stdout.write(`${MPI_NAMES[shim.kind]}: ${shim.path}${shim.built ? '' : ' (was there already)'}\n`);
+        return;
+      }
+      if (ranks === undefined || command.length === 0) {
+        const remedy = 'For example: turbogr launch -n 2 train <data>';
+        throw new UserError('nothing-to-launch', 'launch needs a number of ranks and a command', remedy);
+      }
+      const launcher = findLauncher(shim.kind);
+      const environment = {
+        TURBOGR_LAUNCHED: '1',
+        TURBOGR_WORLD: String(ranks),
+        TURBOGR_PATIENCE: String(patience),
+      };
+      const start = { count: ranks, hosts, extra: mpiFlag, environment };
+      process.exitCode = await runJob({
+        command: launcher.command,
+        arguments: [...mpirunArguments(shim.kind, start), process.execPath, ...program(command)],
+        environment,
+        restarts,
+      });
+    });
+}
+
+/** A script of one's own, or one of our commands. */
+function program(command: readonly string[]): string[] {
+  return /\.(m?js|m?ts)$/.test(command[0]!) ? [...command] : [MAIN, ...command];
+}
+
+function collect(value: string, earlier: string[]): string[] {
+  return [...earlier, value];
+}

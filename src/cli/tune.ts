@@ -1,0 +1,61 @@
+// `turbogr tune`: a search for better settings than the rules choose, on validation events only.
+import { Command } from '@commander-js/extra-typings';
+import { resolveConfig } from '../config/resolve.js';
+import { type Trial, tune } from '../jobs/tune.js';
+import { UserError } from '../util/errors.js';
+import { table } from '../util/terminal.js';
+import { wholeNumber } from '../util/number-flags.js';
+import { readConfigFlags, withConfigFlags } from './config-flags.js';
+
+export function tuneCommand() {
+  return withConfigFlags(new Command('tune').argument('<store>', 'a store made by `turbogr prepare`'))
+    .description(
+      'search for better settings by successive halving, on validation events only; goes on where it was stopped',
+    )
+    .option('--budget <time>', 'such as 20m or 2h, counted on two cores; a clock ends it at twice that', '20m')
+    .option('--out <folder>', 'where trials, leaderboard and winner go (default: <store>-tune)')
+    .option('--search-seed <number>', 'other candidates', wholeNumber, 1)
+    .option('--json', 'print the leaderboard as JSON')
+    .action(async (store, { budget, out, searchSeed, json = false, ...flags }) => {
+      const config = await readConfigFlags(flags);
+      resolveConfig(...config); // what is wrong with it is said before the first trial
+      const stop = new AbortController();
+      const onSignal = () => stop.abort();
+      process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+      const report = await tune({
+        store,
+        folder: out ?? `${store.replace(/\/+$/, '')}-tune`,
+        minutes: parseMinutes(budget),
+        config,
+        seed: searchSeed,
+        signal: stop.signal,
+        onTrial: trial => process.stderr.write(`${describeTrial(trial).join('  ')}\n`),
+      });
+      process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal);
+      if (json) {
+        process.stdout.write(`${JSON.stringify(report)}\n`);
+        return;
+      }
+      const { leaderboard, winner, stopped } = report;
+      if (leaderboard.length === 0) {
+        process.stdout.write('stopped before the first trial ended; the same command goes on\n');
+        return;
+      }
+      const rows = leaderboard.map(describeTrial);
+      process.stdout.write(`${table(['rung', 'value', 'epochs', 'settings'], rows)}\n\n`);
+      if (stopped) process.stdout.write('stopped early: the same command goes on where it is\n');
+      process.stdout.write(`winner: turbogr train ${store} --config ${winner}\n`);
+    });
+}
+
+function describeTrial({ rung, value, best, epochs, candidate, settings }: Trial): string[] {
+  const text = candidate === 0 ? "the rules' choice" : JSON.stringify(settings).replaceAll('"', '');
+  return [String(rung + 1), value.toFixed(4), `${best} of ${epochs}`, text];
+}
+
+function parseMinutes(text: string): number {
+  const [, number, unit = 'm'] = /^(\d+(?:\.\d+)?)([smh])?$/.exec(text) ?? [];
+  const minutes = Number(number ?? 0) * (unit === 's' ? 1 / 60 : unit === 'h' ? 60 : 1);
+  if (minutes > 0) return minutes;
+  throw new UserError('bad-flag', `--budget ${text}: no time`, 'Write 20m, 90s or 2h.');
+}

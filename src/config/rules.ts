@@ -1,0 +1,150 @@
+// Settings that follow from the log, for whoever gives none: each with its reason. Rules look at statistics of the log
+// alone, never at a clock, so the same log has the same settings on every machine. A recipe switches them off; a key that
+// is given wins over its rule, and the rules after it see what was given. docs/defaults.md has the trials behind them.
+//
+// V items, D model width, L blocks, N longest sequence, T next-event pairs of an epoch.
+
+import { epochFlops, epochTokens, FLOPS_PER_MINUTE } from './epoch-flops.js';
+import type { LogStatistics } from './log-statistics.js';
+import type { Config } from './schema.js';
+
+export interface Choice {
+  /** Such as `model.maxLength`. */
+  key: string;
+  value: number | string;
+  reason: string;
+}
+
+/** Useful FLOPs of a default run: five and a half minutes of the reference machine. */
+const BUDGET = 5.5 * FLOPS_PER_MINUTE;
+const EPOCHS = { least: 3, most: 200 };
+/** Full softmax must leave the budget so many epochs. */
+const FULL_SOFTMAX_EPOCHS = 10;
+const RATE = 2e-3;
+/** Runs of up to so many epochs end by their budget, longer ones by early stopping. */
+const FEW_EPOCHS = 30;
+const LENGTH = { least: 16, most: 200, step: 16 };
+/** Below this share of the training pairs in the newest window, older windows are trained on too. */
+const COVERED = 0.5;
+/** Steps of an epoch that batches are cut for, and the sizes in between. */
+const STEPS = 64;
+const TOKENS = { least: 512, most: 8192 };
+/** Above this share of repeats nothing is left out of the ranking. */
+const REPEATS = 0.1;
+/** Users that choose the epoch: more hardly improve the choice, and slow every validation down. */
+const VALIDATED = 4000;
+/** Larger tables are updated where they were touched only, and have no average. */
+const LARGE_TABLE = 30_000;
+const SMALL_LOG = 300_000;
+
+const clamp = (value: number, { least, most }: { least: number; most: number }) =>
+  Math.min(most, Math.max(least, value));
+const count = (value: number) => value.toLocaleString('en-US');
+const share = (value: number) => `${Math.round(100 * value)} %`;
+
+/** `config`: what was given, completed by the schema's defaults; `isGiven` tells the two apart. */
+export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key: string) => boolean): Choice[] {
+  const choices: Choice[] = [];
+  const choose = <T extends number | string>(key: string, known: T, value: T, reason: string): T => {
+    if (isGiven(key)) return known;
+    choices.push({ key, value, reason });
+    return value;
+  };
+  const { model, loss, optimizer, evaluation } = config;
+
+  const fitting = clamp(Math.ceil((log.length.p90 - 1) / LENGTH.step) * LENGTH.step, LENGTH);
+  const maxLength = choose(
+    'model.maxLength',
+    model.maxLength,
+    fitting,
+    `nine in ten users have at most ${log.length.p90} training events; ${LENGTH.most} at most`,
+  );
+  const pairs = log.events - log.users;
+  const covered = log.pairsWithin(maxLength) / Math.max(1, pairs);
+  const window = choose(
+    'window',
+    config.window,
+    covered < COVERED ? 'sliding' : 'latest',
+    `the newest ${maxLength} events hold ${share(covered)} of what there is to learn`,
+  );
+  const sequences = { model: { ...model, maxLength }, window };
+  const tokens = epochTokens(log, sequences);
+  choose(
+    'model.dropout',
+    model.dropout,
+    tokens < SMALL_LOG ? 0.3 : 0.2,
+    `${count(tokens)} training pairs; more dropout below ${count(SMALL_LOG)}`,
+  );
+
+  const full = epochFlops(log, { ...sequences, loss: { ...loss, kind: 'full-softmax' } });
+  const kind = choose(
+    'loss.kind',
+    loss.kind,
+    full * FULL_SOFTMAX_EPOCHS <= BUDGET ? 'full-softmax' : 'sampled-softmax',
+    `${count(log.items)} items: an epoch of full softmax takes ${share(full / BUDGET)} of the budget, ${share(1 / FULL_SOFTMAX_EPOCHS)} at most`,
+  );
+  const negatives =
+    kind === 'full-softmax'
+      ? loss.negatives
+      : { count: choose('loss.negatives.count', loss.negatives.count, 256, 'a sampled loss') };
+  const flops = epochFlops(log, { ...sequences, loss: { kind, negatives } });
+
+  if (!isGiven('batch.tokens') && !isGiven('batch.users')) {
+    const fit = clamp(2 ** Math.round(Math.log2(tokens / STEPS)), TOKENS);
+    choose(
+      'batch.tokens',
+      0,
+      Math.max(fit, maxLength),
+      `about ${STEPS} steps an epoch, ${count(TOKENS.least)} to ${count(TOKENS.most)} tokens`,
+    );
+  }
+  const large = log.items > LARGE_TABLE;
+  choose(
+    'optimizer.table',
+    optimizer.table,
+    large && kind !== 'full-softmax' ? 'lazy-adam' : 'adamw',
+    `${count(log.items)} rows; touched rows only above ${count(LARGE_TABLE)}`,
+  );
+  choose(
+    'optimizer.lr',
+    optimizer.lr,
+    RATE,
+    'twice that of the public recipes, after a warm-up: half as many epochs are needed',
+  );
+  choose('optimizer.schedule.warmup', optimizer.schedule.warmup, STEPS, 'about one epoch');
+
+  const epochs = choose(
+    'epochs',
+    config.epochs,
+    clamp(Math.floor(BUDGET / flops), EPOCHS),
+    `an epoch takes ${share(flops / BUDGET)} of the budget; early stopping ends most runs before`,
+  );
+  choose(
+    'optimizer.schedule.kind',
+    optimizer.schedule.kind,
+    epochs <= FEW_EPOCHS ? 'cosine' : 'constant',
+    `${epochs} epochs; up to ${FEW_EPOCHS} are used whole, and the rate falls to zero with them`,
+  );
+  choose(
+    'evaluation.patience',
+    evaluation.patience ?? 0,
+    log.validation < 1000 ? 8 : 4,
+    `${count(log.validation)} validation events; fewer are noisier, so wait longer`,
+  );
+  if (log.validation > VALIDATED) {
+    choose(
+      'evaluation.users',
+      evaluation.users ?? 0,
+      VALIDATED,
+      `of ${count(log.validation)} users with validation events`,
+    );
+  }
+  choose(
+    'evaluation.exclude',
+    evaluation.exclude,
+    log.repeats > REPEATS ? 'none' : 'history',
+    `${share(log.repeats)} of the validation targets are repeats; above ${share(REPEATS)} nothing is left out of the ranking`,
+  );
+  choose('priors', config.priors, 'auto', 'weights fitted on validation, kept where they help');
+  return choices;
+}

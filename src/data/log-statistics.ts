@@ -1,0 +1,38 @@
+// Statistics of a log for the rules that choose its settings.
+
+import type { LogStatistics } from '../config/log-statistics.js';
+import type { SequenceSource } from './sequence-source.js';
+
+export function logStatistics(source: SequenceSource): LogStatistics {
+  const { trainEnd } = source.split;
+  const sorted = Int32Array.from(trainEnd).sort();
+  const events = trainEnd.reduce((sum, end) => sum + end, 0);
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+  return {
+    users: source.users,
+    items: source.items,
+    events,
+    hasTime: source.hasTime,
+    length: { mean: events / Math.max(1, source.users), median: at(0.5), p90: at(0.9), max: at(1) },
+    ...validationRepeats(source),
+    pairsWithin: maxLength => trainEnd.reduce((sum, end) => sum + Math.min(maxLength, Math.max(0, end - 1)), 0),
+  };
+}
+
+/** Of every user's first held-out event, or the last training event where nothing is held out for validation. */
+function validationRepeats(source: SequenceSource): { validation: number; repeats: number } {
+  const { trainEnd, validationEnd } = source.split;
+  const held = (user: number) => validationEnd[user]! > Math.max(1, trainEnd[user]!);
+  const validation = trainEnd.reduce((sum, _, user) => sum + (held(user) ? 1 : 0), 0);
+  let [seen, repeated] = [0, 0];
+  for (let user = 0; user < source.users; user++) {
+    if (validation > 0 && !held(user)) continue;
+    const target = validation > 0 ? Math.max(1, trainEnd[user]!) : trainEnd[user]! - 1;
+    if (target < 1) continue;
+    const item = new Int32Array(target + 1);
+    source.read(user, 0, target + 1, { item }, 0);
+    seen++;
+    if (item.indexOf(item[target]!) < target) repeated++;
+  }
+  return { validation, repeats: repeated / Math.max(1, seen) };
+}

@@ -1,0 +1,27 @@
+// What a lane does, in whichever thread: sorts and writes parts of the staged events, seals shards.
+
+import { sealShard } from '../store/seal-shard.js';
+import { Engine } from './engine.js';
+import type { Done, LaneOptions, Task } from './lanes.js';
+import { sortShards } from './sort-shards.js';
+
+export class LaneWork {
+  private readonly options: LaneOptions;
+  private engine: Engine | undefined;
+
+  constructor(options: LaneOptions) {
+    this.options = options;
+  }
+
+  async perform(task: Task): Promise<Done> {
+    if (task.kind === 'seal') return { events: task.shard.events, sealed: sealShard(task) };
+    const { scratch, memoryBytes, reader, tally } = this.options;
+    this.engine ??= await Engine.open({ scratch, memoryBytes, threads: 1, reader });
+    await sortShards(this.engine, task, tally);
+    return { events: task.shards.reduce((n, { events }) => n + events, 0) };
+  }
+
+  close(): void {
+    this.engine?.close();
+  }
+}

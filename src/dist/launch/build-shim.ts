@@ -1,0 +1,53 @@
+// The shim between turbogr and the machine's MPI (native/mpi), compiled on first use and kept per MPI version in the
+// user's cache folder.
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { makeFolder } from '../../util/atomic-file.js';
+import { UserError } from '../../util/errors.js';
+import { sha256 } from '../../util/hash.js';
+import { findCompiler } from './find-mpi.js';
+import type { MpiKind } from './mpi-kind.js';
+
+const SOURCE = fileURLToPath(new URL('../../../native/mpi/', import.meta.url));
+
+export interface Shim {
+  path: string;
+  kind: MpiKind;
+  /** Whether it was compiled now. */
+  built: boolean;
+}
+
+function cacheFolder(): string {
+  const base = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
+  return process.env['TURBOGR_CACHE'] ?? join(base, 'turbogr');
+}
+
+/** The shim for this machine's MPI of the kind, compiled unless the cache has it. Several processes may do it at once. */
+export function buildShim(wanted?: MpiKind): Shim {
+  const { command, kind, version } = findCompiler(wanted);
+  const source = join(SOURCE, 'turbogr_mpi.c');
+  const identity = [version, process.arch, readFileSync(source), readFileSync(join(SOURCE, 'turbogr_mpi.h'))].join(
+    '\n',
+  );
+  const folder = join(cacheFolder(), 'mpi');
+  const path = join(folder, `${kind}-${sha256(identity).slice(0, 16)}.so`);
+  if (existsSync(path)) return { path, kind, built: false };
+  makeFolder(folder);
+  const made = `${path}.${process.pid}`;
+  const flags = ['-O2', '-fPIC', '-shared', '-fvisibility=hidden', source, '-o', made];
+  const { status, stderr } = spawnSync(command, flags, { encoding: 'utf8' });
+  if (status !== 0) {
+    rmSync(made, { force: true });
+    throw new UserError(
+      'shim-not-built',
+      `${command} could not compile ${source}: ${stderr.trim().split('\n')[0] ?? 'no message'}`,
+      'Install the development files of your MPI and a C compiler (Debian: apt-get install libopenmpi-dev gcc).',
+    );
+  }
+  renameSync(made, path);
+  return { path, kind, built: true };
+}

@@ -1,0 +1,51 @@
+// The command line that starts ranks, for each MPI. Ranks on few cores must not spin while they wait and must not be bound
+// to one core, which is what both MPIs do by default.
+
+import { availableParallelism } from 'node:os';
+import type { MpiKind } from './mpi-kind.js';
+
+export interface RanksToStart {
+  count: number;
+  /** `host:slots,host:slots`; this machine when absent. */
+  hosts?: string | undefined;
+  /** Further flags for mpirun itself. */
+  extra: readonly string[];
+  /** Environment that remote ranks need. */
+  environment: Readonly<Record<string, string>>;
+}
+
+export function mpirunArguments(kind: MpiKind, ranks: RanksToStart): string[] {
+  return kind === 'openmpi' ? openMpi(ranks) : mpich(ranks);
+}
+
+function openMpi({ count, hosts, extra, environment }: RanksToStart): string[] {
+  const root = process.getuid?.() === 0;
+  const crowded = hosts === undefined && count > availableParallelism();
+  return [
+    '-n',
+    String(count),
+    ...(root ? ['--allow-run-as-root'] : []),
+    ...(hosts === undefined ? ['--oversubscribe'] : ['--host', hosts]),
+    '--bind-to',
+    'none',
+    ...(crowded ? ['--mca', 'mpi_yield_when_idle', '1'] : []),
+    // Otherwise a note about missing InfiniBand hardware precedes every run.
+    '--mca',
+    'btl_base_warn_component_unused',
+    '0',
+    ...Object.keys(environment).flatMap(name => ['-x', name]),
+    ...extra,
+  ];
+}
+
+function mpich({ count, hosts, extra, environment }: RanksToStart): string[] {
+  return [
+    '-n',
+    String(count),
+    ...(hosts === undefined ? [] : ['-hosts', hosts]),
+    '-bind-to',
+    'none',
+    ...Object.entries(environment).flatMap(([name, value]) => ['-genv', name, value]),
+    ...extra,
+  ];
+}

@@ -1,0 +1,136 @@
+// Conditional logit: weights w that make the chosen alternative of every case most probable under softmax(w . x + offset)
+// over its alternatives, less a quadratic penalty for leaving the start. The objective is concave, so Newton's method
+// with step halving finds its only maximum; sums run in a fixed order, so the same cases give the same bits.
+//
+// A alternatives of all cases, F features.
+
+export interface Choices {
+  /** [A * F] features, case after case; there may be room behind the last. */
+  readonly x: Float32Array;
+  /** [A] log of how many items an alternative stands for. */
+  readonly offset: Float32Array;
+  /** Case c has alternatives starts[c] .. starts[c + 1] - 1; the first of them was chosen. */
+  readonly starts: readonly number[];
+}
+
+export interface FitOptions {
+  /** [F] where to begin, and what the penalty draws towards. */
+  start: Float64Array;
+  /** [F] features that take part; the others keep their start. */
+  free: readonly boolean[];
+  /** Weight of the penalty: half of it times the squared distance. */
+  ridge: number;
+}
+
+const MOST_STEPS = 50;
+/** Log-likelihood per case that is no progress any more. */
+const ENOUGH = 1e-7;
+
+interface Slope {
+  value: number;
+  gradient: Float64Array;
+  curvature: Float64Array;
+}
+
+export function fitWeights(parts: readonly Choices[], { start, free, ridge }: FitOptions): Float64Array {
+  const F = start.length;
+  const cases = parts.reduce((sum, part) => sum + part.starts.length - 1, 0);
+  let weights = Float64Array.from(start);
+  const penalised = (w: Float64Array): Slope => {
+    const slope = { value: 0, gradient: new Float64Array(F), curvature: new Float64Array(F * F) };
+    for (const part of parts) addLikelihood(slope, part, w);
+    for (let f = 0; f < F; f++) {
+      const away = w[f]! - start[f]!;
+      slope.value -= (ridge / 2) * away * away;
+      slope.gradient[f]! -= ridge * away;
+      slope.curvature[f * F + f]! += ridge;
+    }
+    return slope;
+  };
+  let at = penalised(weights);
+  for (let step = 0; step < MOST_STEPS; step++) {
+    const direction = solve(at.curvature, at.gradient, free);
+    let reach = 1;
+    let next = at;
+    let moved = weights;
+    for (; reach > 1e-6; reach /= 2) {
+      moved = weights.map((w, f) => w + reach * direction[f]!);
+      next = penalised(moved);
+      if (next.value > at.value) break;
+    }
+    const gain = next.value - at.value;
+    if (!(gain > 0)) return weights;
+    [weights, at] = [moved, next];
+    if (gain < ENOUGH * cases) return weights;
+  }
+  return weights;
+}
+
+/** Adds the log-likelihood of some cases, its gradient and the negative of its Hessian. */
+function addLikelihood(slope: Slope, { x, offset, starts }: Choices, w: Float64Array): void {
+  const F = w.length;
+  const { gradient, curvature } = slope;
+  const mean = new Float64Array(F);
+  const square = new Float64Array(F * F);
+  let score = new Float64Array(64);
+  for (let c = 0; c + 1 < starts.length; c++) {
+    const [from, to] = [starts[c]!, starts[c + 1]!];
+    if (to - from > score.length) score = new Float64Array(2 * (to - from));
+    let most = Number.NEGATIVE_INFINITY;
+    for (let a = from; a < to; a++) {
+      let sum = offset[a]!;
+      for (let f = 0; f < F; f++) sum += w[f]! * x[a * F + f]!;
+      score[a - from] = sum;
+      most = Math.max(most, sum);
+    }
+    let total = 0;
+    mean.fill(0);
+    square.fill(0);
+    const chosen = score[0]!;
+    for (let a = from; a < to; a++) {
+      const p = Math.exp(score[a - from]! - most);
+      total += p;
+      for (let f = 0; f < F; f++) {
+        const px = p * x[a * F + f]!;
+        if (px === 0) continue;
+        mean[f]! += px;
+        for (let g = 0; g <= f; g++) square[f * F + g]! += px * x[a * F + g]!;
+      }
+    }
+    slope.value += chosen - most - Math.log(total);
+    for (let f = 0; f < F; f++) {
+      gradient[f]! += x[from * F + f]! - mean[f]! / total;
+      for (let g = 0; g <= f; g++) {
+        const covariance = square[f * F + g]! / total - (mean[f]! * mean[g]!) / (total * total);
+        curvature[f * F + g]! += covariance;
+        if (g < f) curvature[g * F + f]! += covariance;
+      }
+    }
+  }
+}
+
+/** Solves curvature . d = gradient for the free features by Cholesky; the ridge keeps the matrix positive definite. */
+function solve(curvature: Float64Array, gradient: Float64Array, free: readonly boolean[]): Float64Array {
+  const F = gradient.length;
+  const used = Array.from({ length: F }, (_, f) => f).filter(f => free[f]);
+  const n = used.length;
+  const l = new Float64Array(n * n);
+  const y = new Float64Array(n);
+  for (let i = 0; i < n; i++) {
+    for (let j = 0; j <= i; j++) {
+      let sum = curvature[used[i]! * F + used[j]!]!;
+      for (let k = 0; k < j; k++) sum -= l[i * n + k]! * l[j * n + k]!;
+      l[i * n + j] = i === j ? Math.sqrt(Math.max(sum, 1e-12)) : sum / l[j * n + j]!;
+    }
+    let sum = gradient[used[i]!]!;
+    for (let k = 0; k < i; k++) sum -= l[i * n + k]! * y[k]!;
+    y[i] = sum / l[i * n + i]!;
+  }
+  const direction = new Float64Array(F);
+  for (let i = n - 1; i >= 0; i--) {
+    let sum = y[i]!;
+    for (let k = i + 1; k < n; k++) sum -= l[k * n + i]! * direction[used[k]!]!;
+    direction[used[i]!] = sum / l[i * n + i]!;
+  }
+  return direction;
+}

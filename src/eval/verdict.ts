@@ -1,0 +1,58 @@
+// What a report says about the model in words: whether it beats what needs no model, and what to try where it does not.
+
+import type { EvaluationReport } from './report.js';
+
+/** The metrics that decide, where the report has them. */
+const DECISIVE = ['hr@1', 'hr@10', 'ndcg@10'];
+/** Self-recommendation beyond this multiple of what people do is a fault, from this share of the cases on. */
+const SELF_EXCESS = 3;
+const SELF_SHARE = 0.2;
+
+export interface Verdict {
+  /** Every decisive metric is above every baseline. */
+  wins: boolean;
+  /** Sentences to print, at least one. */
+  lines: string[];
+}
+
+/** `stillImproving`: the last validation of the run was its best. */
+export function verdict(report: EvaluationReport, { stillImproving = false } = {}): Verdict {
+  const { model, 'model alone': _part, ...baselines } = report.metrics;
+  const lost: string[] = [];
+  for (const [name, metrics] of Object.entries(baselines)) {
+    const below = DECISIVE.filter(
+      metric => model?.[metric] && metrics[metric] && model[metric].value <= metrics[metric].value,
+    );
+    if (below.length > 0) {
+      const figures = below.map(m => `${m} ${model![m]!.value.toFixed(4)} against ${metrics[m]!.value.toFixed(4)}`);
+      lost.push(`the model is not above ${describe(name)}: ${figures.join(', ')}`);
+    }
+  }
+  const lines = lost.length === 0 ? ['the model is above every baseline'] : [...lost, remedy(report, stillImproving)];
+  const { selfFirst, selfTargets } = report;
+  if (selfFirst > SELF_SHARE && selfFirst > SELF_EXCESS * selfTargets) {
+    lines.push(
+      `it ranks the item just seen first in ${percent(selfFirst)} of the cases, where ${percent(selfTargets)} of the targets are: ` +
+        'set priors: auto, or loss.kind: full-softmax',
+    );
+  }
+  return { wins: lost.length === 0, lines };
+}
+
+function describe(baseline: string): string {
+  return baseline === 'blend' ? 'the blend of the baselines' : baseline;
+}
+
+function remedy(report: EvaluationReport, stillImproving: boolean): string {
+  if (stillImproving) return 'likely remedy: validation was still improving when training stopped; raise epochs';
+  if (report.excludedTargets > 0.1 * report.cases) {
+    return 'likely remedy: many targets are repeats and left out of the ranking; set evaluation.exclude: none';
+  }
+  if (!report.priors)
+    return "likely remedy: set priors: auto, which adds what the baselines know to the model's logits";
+  return 'likely remedy: search for better settings with `turbogr tune <store>`';
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}

@@ -1,0 +1,110 @@
+// The whole job of evaluation: a run's chosen weights on held-out events, the baselines on the same cases.
+
+import type { ResolvedConfig } from '../config/schema.js';
+import type { SequenceSource } from '../data/sequence-source.js';
+import { type Baseline, MarkovBaseline, RecencyBaseline } from '../eval/baselines.js';
+import { listQuality } from '../eval/list-quality.js';
+import { computeMetrics } from '../eval/metrics.js';
+import { fitPriors } from '../eval/priors/fit-priors.js';
+import { LogPriors } from '../eval/priors/log-priors.js';
+import { rankWithPriors } from '../eval/priors/rank-with-priors.js';
+import type { PriorWeights } from '../eval/priors/weights.js';
+import { rankBaseline } from '../eval/rank-baseline.js';
+import { rankCases } from '../eval/rank-cases.js';
+import { repeats } from '../eval/repeats.js';
+import type { EvaluationReport } from '../eval/report.js';
+import type { Model } from '../nn/model.js';
+import { OpenRun } from './open-run.js';
+import type { ModelBuilder } from './train.js';
+
+/** Lists of this length are looked at for coverage and popularity. */
+const LIST_LENGTH = 10;
+
+export interface EvaluateOptions {
+  part?: 'validation' | 'test';
+  /** Left out of the ranking; by default as in the run's config. */
+  exclude?: 'history' | 'input' | 'none';
+  threads?: number;
+  /** The run's own model, when it was trained with one. */
+  model?: ModelBuilder;
+  /** Where the run's sequence store is now, when it was moved. */
+  store?: string;
+  /** Compare the store with its checksums meanwhile (default true). */
+  verify?: boolean;
+}
+
+/** Evaluates the run in a folder, with the weights that validation chose. */
+export async function evaluate(path: string, options: EvaluateOptions = {}): Promise<EvaluationReport> {
+  const { part = 'test', exclude, verify = true, ...opening } = options;
+  using run = new OpenRun(path, opening);
+  const { evaluation, ...rest } = run.config;
+  const config = { ...rest, evaluation: { ...evaluation, ...(exclude && { exclude }) } };
+  const { model, source, priors } = run;
+  if (verify) await source.verify();
+  return await evaluateModel({ model, source, config, part, ...(priors && { priors }) });
+}
+
+export interface EvaluateModelInput {
+  model: Model;
+  source: SequenceSource;
+  config: ResolvedConfig;
+  part: 'validation' | 'test';
+  /** Weights of the log's priors; the model alone when absent. */
+  priors?: PriorWeights;
+}
+
+export async function evaluateModel(input: EvaluateModelInput): Promise<EvaluationReport> {
+  const started = performance.now();
+  const { model, source, config, part, priors } = input;
+  const { exclude, cutoffs, targets } = config.evaluation;
+  const { maxLength } = model.definition;
+  const which = { source, part, exclude, targets };
+  const log = new LogPriors(source, part);
+  const alone = await rankCases({ ...which, model, listLength: LIST_LENGTH });
+  const full = { ...which, maxLength, device: model.device, log };
+  const cases = priors
+    ? await rankWithPriors({ ...full, weights: priors, ranked: model, listLength: LIST_LENGTH })
+    : alone;
+  const metrics: EvaluationReport['metrics'] = { model: computeMetrics(cases, cutoffs) };
+  if (priors) metrics['model alone'] = computeMetrics(alone, cutoffs);
+  const { popularity, successors } = log;
+  const baselines: Baseline[] = [
+    popularity,
+    new MarkovBaseline(popularity, successors),
+    new RecencyBaseline(popularity),
+  ];
+  for (const baseline of baselines) {
+    metrics[baseline.name] = computeMetrics(rankBaseline({ ...which, baseline, maxLength }), cutoffs);
+  }
+  if (hasValidation(source)) {
+    const { weights } = await fitPriors({
+      device: model.device,
+      source,
+      maxLength,
+      exclude,
+      targets,
+      metric: 'ndcg@10',
+    });
+    metrics['blend'] = computeMetrics(await rankWithPriors({ ...full, weights }), cutoffs);
+  }
+  return {
+    part,
+    fingerprint: source.fingerprint,
+    split: source.split.kind,
+    exclude,
+    users: source.users,
+    items: source.items,
+    cases: cases.ranks.length,
+    excludedTargets: cases.ranks.filter(rank => rank > source.items).length,
+    ...repeats({ ...which, maxLength }),
+    selfFirst: cases.selfFirst / Math.max(1, cases.ranks.length),
+    metrics,
+    ...(priors && { priors }),
+    lists: listQuality({ k: LIST_LENGTH, lists: cases.lists, targets: cases.targets, popularity: log.counts }),
+    seconds: (performance.now() - started) / 1000,
+  };
+}
+
+export function hasValidation({ split }: SequenceSource): boolean {
+  return split.validationEnd.some((end, user) => end > Math.max(1, split.trainEnd[user]!));
+}

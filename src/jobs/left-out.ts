@@ -1,0 +1,43 @@
+// What a model never gets to see, counted, so that nothing is dropped silently: rows that preparing refused, and events
+// that lie further back than the model's length.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { ResolvedConfig } from '../config/schema.js';
+import type { SequenceSource } from '../data/sequence-source.js';
+
+const PREPARED = z.object({
+  rows: z.int(),
+  bad: z.object({ rows: z.int(), share: z.number(), reasons: z.record(z.string(), z.int()) }),
+  /** Column of each role. */
+  columns: z.record(z.string(), z.string()),
+  filters: z.array(z.object({ name: z.string(), removed: z.int() })),
+});
+/** What `prepare` said about the log, as far as training repeats it. */
+export type PreparedSummary = z.infer<typeof PREPARED>;
+
+/** From the store's report; undefined when it has none that can be read, which is no reason not to train. */
+export function readPreparedSummary(store: string): PreparedSummary | undefined {
+  try {
+    return PREPARED.parse(JSON.parse(readFileSync(join(store, 'report.json'), 'utf8')));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Under `window: latest` a user's oldest events are never trained on; sliding windows cover all. */
+export function countUntrained(
+  { split, users }: Pick<SequenceSource, 'split' | 'users'>,
+  { window, model, trainOn }: ResolvedConfig,
+): { untrainedEvents: number; trainingEvents: number } {
+  const ends = trainOn === 'train' ? split.trainEnd : split.validationEnd;
+  let untrainedEvents = 0;
+  let trainingEvents = 0;
+  for (let user = 0; user < users; user++) {
+    trainingEvents += ends[user]!;
+    // One event more than the length: the first is an input, never a target.
+    if (window === 'latest') untrainedEvents += Math.max(0, ends[user]! - model.maxLength - 1);
+  }
+  return { untrainedEvents, trainingEvents };
+}

@@ -1,0 +1,129 @@
+// What a run was prepared from: which files, how they were then, with which options. Asked for again, the same command
+// must mean the same data; a log that has grown, another file of the same name or another column is told by name.
+
+import { createReadStream, existsSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { pipeline } from 'node:stream/promises';
+import { PREPARE_OPTIONS, type PrepareInput } from '../data/prepare/options.js';
+import { type LogInput, placeOf, type RunFolder } from '../train/run-folder.js';
+import { UserError } from '../util/errors.js';
+import { canonicalJson } from '../util/hash.js';
+
+/** Columns and filters for preparing a log; files and place are known. */
+export type PrepareChoices = Omit<PrepareInput, 'files' | 'out' | 'force'>;
+
+/** Options that never change the store, and the list of items, which is compared by its content. */
+const INDECISIVE = ['files', 'itemsFile', 'out', 'force', 'memory', 'threads', 'maxBad'];
+/** Options that are guessed when left out, so that giving the guessed name is no change. */
+const ROLES = ['user', 'item', 'time', 'action', 'rating'];
+
+interface FileState {
+  path: string;
+  bytes: number;
+  modified: number;
+}
+
+/** Names with * or ? stand for the files that fit, in the order of their names. */
+export async function expandFiles(patterns: readonly string[]): Promise<string[]> {
+  const isPattern = (name: string) => !existsSync(name) && /[*?[]/.test(name);
+  if (!patterns.some(isPattern)) return [...patterns];
+  const { DuckDBInstance } = await import('@duckdb/node-api');
+  const instance = await DuckDBInstance.create(':memory:');
+  const connection = await instance.connect();
+  const expanded: string[] = [];
+  for (const pattern of patterns) {
+    if (!isPattern(pattern)) {
+      expanded.push(pattern);
+      continue;
+    }
+    const found = await connection.runAndReadAll('SELECT file FROM glob($1) ORDER BY file', [pattern]);
+    const files = found.getRowsJson().flatMap(([file]) => (typeof file === 'string' ? [file] : []));
+    if (files.length === 0) throw new UserError('no-file', `no file fits '${pattern}'`, 'Check the path.');
+    expanded.push(...files);
+  }
+  connection.closeSync();
+  instance.closeSync();
+  return expanded;
+}
+
+/** All files that decide the store: the log, and lists of items and features. */
+function inputFiles(files: readonly string[], { itemsFile, features = [] }: PrepareChoices): string[] {
+  return [...files, ...(itemsFile === undefined ? [] : [itemsFile]), ...features.map(({ file }) => file)];
+}
+
+function stateOf(path: string): FileState {
+  const { size, mtimeMs } = statSync(path);
+  return { path, bytes: size, modified: mtimeMs };
+}
+
+async function hashFile(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash);
+  return hash.digest('hex');
+}
+
+function decisiveOptions(choices: PrepareChoices): Record<string, unknown> {
+  const parsed = PREPARE_OPTIONS.parse({ ...choices, files: ['-'], out: '-' });
+  return Object.fromEntries(
+    Object.entries(parsed).filter(([key, value]) => !INDECISIVE.includes(key) && value !== undefined),
+  );
+}
+
+/** Describes the input while `work` prepares it; a file that changes meanwhile is refused. */
+export async function recordInput<T extends { columns: Readonly<Record<string, string>> }>(
+  { run, files, choices }: { run: string; files: readonly string[]; choices: PrepareChoices },
+  work: () => Promise<T>,
+): Promise<{ input: LogInput; result: T }> {
+  const options = decisiveOptions(choices);
+  const before = inputFiles(files, choices).map(stateOf);
+  const hashes = Promise.all(before.map(({ path }) => hashFile(path)));
+  hashes.catch(() => undefined); // awaited after the work, whose own error comes first
+  const result = await work();
+  const sha256 = await hashes;
+  for (const state of before) {
+    const after = stateOf(state.path);
+    if (after.bytes === state.bytes && after.modified === state.modified) continue;
+    throw new UserError('input-changed', `${state.path} changed while it was being read`, 'Give the command again.');
+  }
+  const described = before.map(({ path, bytes, modified }, i) => ({
+    place: placeOf(run, path),
+    bytes,
+    modified,
+    sha256: sha256[i]!,
+  }));
+  return { input: { files: described, options, columns: { ...result.columns } }, result };
+}
+
+/** In what the input differs from the one that the run was prepared from; nothing when it is the same. */
+export async function inputChanges(
+  run: RunFolder,
+  known: LogInput,
+  now: { files: readonly string[]; choices: PrepareChoices },
+): Promise<string[]> {
+  const files = inputFiles(now.files, now.choices);
+  const changes = optionChanges(known, decisiveOptions(now.choices));
+  if (files.length !== known.files.length) {
+    return [`${known.files.length} input files, now ${files.length}`, ...changes];
+  }
+  for (const [i, path] of files.entries()) {
+    const { place, bytes, modified, sha256 } = known.files[i]!;
+    const state = stateOf(path);
+    const sameFile = placeOf(run.path, path).absolute === run.find(place);
+    if (sameFile && state.bytes === bytes && state.modified === modified) continue;
+    if (state.bytes !== bytes) changes.push(`${path} had ${bytes} bytes, now ${state.bytes}`);
+    else if ((await hashFile(path)) !== sha256) changes.push(`${path} has other content (as large as before)`);
+  }
+  return changes;
+}
+
+function optionChanges(known: LogInput, options: Record<string, unknown>): string[] {
+  const show = (value: unknown) =>
+    value === undefined ? 'left out' : typeof value === 'string' ? value : canonicalJson(value);
+  const keys = [...new Set([...Object.keys(known.options), ...Object.keys(options)])];
+  return keys.flatMap(key => {
+    const [before, after] = [known.options[key], options[key]];
+    const guessedThen = ROLES.includes(key) && before === undefined ? known.columns[key] : undefined;
+    if (show(before) === show(after) || (guessedThen !== undefined && after === guessedThen)) return [];
+    return [`${key} ${guessedThen === undefined ? show(before) : `guessed as ${guessedThen}`}, now ${show(after)}`];
+  });
+}

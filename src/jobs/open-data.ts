@@ -1,0 +1,103 @@
+// The data of a run: a prepared store, or a log that is prepared first, into the run's folder. A run that has begun keeps
+// its store; when the log is no longer the one it was prepared from, that is refused with the choices there are.
+
+import { existsSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Progress } from '../data/prepare/options.js';
+import { prepare } from '../data/prepare/prepare.js';
+import { SequenceStore } from '../data/store/sequence-store.js';
+import { type LogInput, RunFolder } from '../train/run-folder.js';
+import { UserError } from '../util/errors.js';
+import { expandFiles, inputChanges, type PrepareChoices, recordInput } from './log-input.js';
+
+export interface DataOptions {
+  /** A store's folder, or the files of a log. */
+  data: string | readonly string[];
+  prepare?: PrepareChoices;
+  /** Prepare the log again and start the run anew, although the folder holds a run on it. */
+  reprepare?: boolean;
+  onPrepare?: (progress: Progress) => void;
+  signal?: AbortSignal;
+}
+
+export interface RunData {
+  source: SequenceStore;
+  /** What the store was prepared from, when the run did it. */
+  input?: LogInput;
+}
+
+/** Checks what can be known before the run's folder is made. */
+export async function findData({
+  data,
+  prepare: choices,
+}: DataOptions): Promise<{ store: string } | { files: string[] }> {
+  const names = typeof data === 'string' ? [data] : data;
+  const [first] = names;
+  if (first !== undefined && names.length === 1 && existsSync(first) && statSync(first).isDirectory()) {
+    refuseChoices(first, choices);
+    return { store: first };
+  }
+  const files = await expandFiles(names);
+  for (const file of files) {
+    if (existsSync(file)) continue;
+    throw new UserError('no-data', `${file} does not exist`, 'Give a folder made by `turbogr prepare`, or log files.');
+  }
+  return { files };
+}
+
+/** A store is prepared already: columns and filters would be ignored. */
+function refuseChoices(store: string, choices: PrepareChoices = {}): void {
+  const given = Object.entries(choices).filter(([, value]) => value !== undefined);
+  if (given.length === 0) return;
+  const names = given.map(([key]) => `--${key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`);
+  throw new UserError(
+    'already-prepared',
+    `${store} is a prepared store, so ${names.join(', ')} would have no effect`,
+    'Give the log instead, or leave the flags out.',
+  );
+}
+
+/** The data of the run in the folder `run`, which this process holds. */
+export async function openData(
+  options: DataOptions,
+  found: { store: string } | { files: string[] },
+  run: string,
+): Promise<RunData> {
+  if ('store' in found) return { source: SequenceStore.open(found.store) };
+  const { files } = found;
+  const choices = options.prepare ?? {};
+  if (options.reprepare) forgetRun(run);
+  if (RunFolder.exists(run)) {
+    const known = RunFolder.open(run);
+    const { input } = known.description;
+    if (!input) throw changed(run, files, ['the run was trained on a prepared store']);
+    const changes = await inputChanges(known, input, { files, choices });
+    if (changes.length > 0) throw changed(run, files, changes);
+    return { source: SequenceStore.open(known.find(known.description.store)), input };
+  }
+  const { onPrepare, signal } = options;
+  const out = join(run, 'store');
+  const { input } = await recordInput({ run, files, choices }, () =>
+    prepare(
+      { ...choices, files, out, force: true },
+      { ...(onPrepare && { onProgress: onPrepare }), ...(signal && { signal }) },
+    ),
+  );
+  return { source: SequenceStore.open(out), input };
+}
+
+function changed(run: string, files: readonly string[], changes: readonly string[]): UserError {
+  return new UserError(
+    'input-changed',
+    `${run} was trained on other data than ${files.join(', ')}: ${changes.join('; ')}`,
+    `Train a new run: --run <folder>. Or prepare the log again and start this run anew, losing its weights: --reprepare. ` +
+      `Or go on with the data as it was: npx turbogr resume ${run}`,
+  );
+}
+
+/** `run.json` goes first: a folder without it holds no run, whatever else is in it. */
+function forgetRun(run: string): void {
+  for (const name of ['run.json', 'checkpoints', 'events.jsonl', 'report.json']) {
+    rmSync(join(run, name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,106 @@
+// A trained run, opened for use: its data, its device, and its model with the weights that are the run's result.
+
+import { Device } from '../native/device.js';
+import { Model } from '../nn/model.js';
+import type { ResolvedConfig } from '../config/schema.js';
+import { SequenceStore } from '../data/store/sequence-store.js';
+import { openChosenWeights } from '../train/chosen-weights.js';
+import { RunFolder } from '../train/run-folder.js';
+import { UserError } from '../util/errors.js';
+import { SafetensorsFile } from '../util/safetensors.js';
+import type { PriorWeights } from '../eval/priors/weights.js';
+import type { Catalogue } from './catalogue.js';
+import { longestGap } from './moment.js';
+import { readRunPriors } from './priors.js';
+import { shapeModel } from './shape-model.js';
+import type { ModelBuilder } from './train.js';
+
+export interface OpenRunOptions {
+  threads?: number;
+  /** The run's own model, when it was trained with one. */
+  model?: ModelBuilder;
+  /** Weights of this safetensors file instead of the run's, such as ones edited or averaged elsewhere. */
+  weights?: string;
+  /** Where the run's sequence store is now, when it was moved. */
+  store?: string;
+}
+
+export class OpenRun {
+  /** Kind of the model: one of the config's, or the name that a model of one's own gives itself. */
+  readonly kind: string;
+  readonly config: ResolvedConfig;
+  readonly source: SequenceStore;
+  readonly device: Device;
+  readonly model: Model;
+  /** Weights of the log's priors; the model alone when absent. */
+  readonly priors: PriorWeights | undefined;
+
+  constructor(path: string, options: OpenRunOptions = {}) {
+    const run = RunFolder.open(path);
+    this.kind = run.description.model;
+    this.config = run.description.config;
+    this.priors = readRunPriors(run);
+    this.source = openStore(run, options.store);
+    requireBuilder(run, options.model);
+    const threads = options.threads ?? this.config.threads;
+    this.device = Device.open(threads === undefined ? {} : { threads });
+    try {
+      this.model = new Model(this.device, shapeModel(this.config, this.source, options.model), this.config.seed);
+      const file = options.weights === undefined ? openChosenWeights(run) : new SafetensorsFile(options.weights);
+      try {
+        this.model.load(file);
+      } finally {
+        file.close();
+      }
+    } catch (error) {
+      this.device.dispose();
+      throw error;
+    }
+  }
+
+  get catalogue(): Catalogue {
+    const { source } = this;
+    return {
+      vocabulary: source.itemVocabulary,
+      timeKind: source.index.time.kind,
+      get longestGap() {
+        return longestGap(source);
+      },
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.device.dispose();
+  }
+}
+
+/** The store of a run, where it was or where `moved` says; another store than the run's is refused. */
+export function openStore(run: RunFolder, moved?: string): SequenceStore {
+  const { store: place, fingerprint, content } = run.description;
+  const folder = moved ?? run.find(place);
+  let store: SequenceStore;
+  try {
+    store = SequenceStore.open(folder);
+  } catch (error) {
+    if (!(error instanceof UserError) || error.code !== 'not-a-store') throw error;
+    const message = `the sequence store of ${run.path} is not at ${folder}`;
+    throw new UserError('no-store', message, 'Say where it is now: --store <folder>.', { cause: error });
+  }
+  if (store.fingerprint === fingerprint && store.content === content) return store;
+  throw new UserError(
+    'other-data',
+    `${folder} holds other data than ${run.path} began with (${store.content.slice(0, 12)}, expected ${content.slice(0, 12)})`,
+    'Give the store that the run was trained on with --store, or train a new run.',
+  );
+}
+
+/** A run of a model of one's own cannot be rebuilt from its config alone. */
+export function requireBuilder(run: RunFolder, build: ModelBuilder | undefined): void {
+  const { model, config } = run.description;
+  if (build || model === config.model.kind) return;
+  throw new UserError(
+    'own-model',
+    `${run.path} was trained with a model of one's own, "${model}", which is code and not in the run`,
+    'Use it from code: openRecommender(run, { model }), evaluate(run, { model }) or resume(run, { model }).',
+  );
+}

@@ -1,0 +1,69 @@
+// Recommendations for every user of the log, to a file: streamed, in memory that does not depend on the number of users, and
+// resumable: after an interruption the same command goes on behind the last part that was written.
+
+import type { Recommender, RecommendOptions } from './recommend.js';
+import { listFormat, PartFiles } from './part-files.js';
+
+/** Users of one part: what an interruption costs at most. */
+const PART_USERS = 4096;
+/** Users of one jagged batch. */
+const BATCH_USERS = 128;
+
+export interface RecommendAllOptions extends RecommendOptions {
+  /** A file that ends in .parquet, .csv or .jsonl. */
+  out: string;
+  onProgress?: (users: number, of: number) => void;
+  /** Ends after the part under way; the next call goes on. */
+  signal?: AbortSignal;
+}
+
+export interface RecommendAllReport {
+  users: number;
+  rows: number;
+  /** Users whose lists were there already. */
+  resumed: number;
+  done: boolean;
+}
+
+/**
+ * One row per user and rank: user, rank, item, score, basis. Without `at` the moment is now, so parts that were written
+ * before an interruption are of an earlier moment than the rest.
+ */
+export async function recommendAll(
+  recommender: Recommender,
+  options: RecommendAllOptions,
+): Promise<RecommendAllReport> {
+  const { out, onProgress, signal, ...asked } = options;
+  listFormat(out); // refused before the work starts
+  const { users } = recommender;
+  if (users === 0) recommender.historyAt(0); // a bundle has no users, and says so
+  const identity = { digest: await recommender.run.model.digest(), users, ...asked };
+  const columns = { user: 'VARCHAR', rank: 'INTEGER', item: 'VARCHAR', score: 'FLOAT', basis: 'VARCHAR' };
+  const files = new PartFiles({ out, identity, columns });
+  const parts = Math.ceil(users / PART_USERS);
+  const report = { users, rows: 0, resumed: 0, done: false };
+  for (let part = 0; part < parts; part++) {
+    const [from, to] = [part * PART_USERS, Math.min(users, (part + 1) * PART_USERS)];
+    if (files.has(part)) {
+      report.resumed += to - from;
+      continue;
+    }
+    if (signal?.aborted) return report;
+    const rows: Record<string, unknown>[] = [];
+    for (let user = from; user < to; user += BATCH_USERS) {
+      const ids = Array.from({ length: Math.min(to, user + BATCH_USERS) - user }, (_, i) => user + i);
+      const lists = await recommender.recommendMany(ids.map(id => ({ ...asked, history: recommender.historyAt(id) })));
+      lists.forEach((list, i) => {
+        const name = recommender.originalUser(ids[i]!);
+        list.forEach(({ item, score, basis = 'model' }, r) =>
+          rows.push({ user: name, rank: r + 1, item, score, basis }),
+        );
+      });
+    }
+    files.write(part, rows);
+    report.rows += rows.length;
+    onProgress?.(to, users);
+  }
+  await files.finish(parts);
+  return { ...report, done: true };
+}

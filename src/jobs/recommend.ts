@@ -1,0 +1,387 @@
+// Recommendations from a trained run, in process: histories and answers are in the log's own ids.
+
+import { type ItemColumns, readItemsFile, readStoredColumns } from '../data/items/item-columns.js';
+import { filterItems, type ItemFilter } from '../data/items/item-filter.js';
+import { parseTime } from '../data/prepare/times.js';
+import type { SequenceStore } from '../data/store/sequence-store.js';
+import { type Candidates, type History, ItemRanker, type RankRequest } from '../eval/item-ranker.js';
+import { LogPriors } from '../eval/priors/log-priors.js';
+import { logitRows } from '../eval/priors/prior-cases.js';
+import { PriorScorer } from '../eval/priors/prior-scorer.js';
+import { UserError } from '../util/errors.js';
+import { isBundle, OpenBundle } from './bundle.js';
+import type { Catalogue } from './catalogue.js';
+import { currentTime, presentMoment } from './moment.js';
+import { OpenRun, type OpenRunOptions } from './open-run.js';
+
+/** An event of a history; the time is in the unit of the log, and may be left out when the model uses none. */
+export interface HistoryEvent {
+  item: string | number;
+  time?: number | undefined;
+  action?: number | undefined;
+}
+
+export type HistoryInput = readonly (string | number | HistoryEvent)[];
+
+export interface RecommendOptions {
+  /** How many items (10 by default). */
+  k?: number | undefined;
+  /** `history` leaves out what the user has already had, `none` does not; by default as the run was evaluated. */
+  exclude?: 'history' | 'none' | undefined;
+  /** Only these items. */
+  allow?: readonly (string | number)[] | undefined;
+  /** None of these items; unknown ones are ignored. */
+  deny?: readonly (string | number)[] | undefined;
+  /** Conditions on item columns. */
+  filter?: ItemFilter | undefined;
+  /** The moment to recommend for, in the unit of the log. By default now, at most the log's longest gap after the last event. */
+  at?: number | undefined;
+  /** What to do with items the model does not know: refuse (the default), or leave them out of the history. */
+  unknown?: 'refuse' | 'skip' | undefined;
+}
+
+export interface Recommendation {
+  /** Item id as in the log. */
+  item: string;
+  /** What the loss trains (cosine / temperature for normalised sides), plus priors if the run has them; see `basis`. */
+  score: number;
+  /** Set where the history was empty: the score is then how often the item occurs in the log. */
+  basis?: 'popularity';
+}
+
+export interface RecommendRequest extends RecommendOptions {
+  history: HistoryInput;
+}
+
+/** A request in dense ids; without a history it is answered by popularity. */
+export type PlannedRequest = Omit<RankRequest, 'history'> & { readonly history: History | undefined };
+
+/** Different filters whose items are remembered. */
+const MOST_FILTERS = 100;
+/** Ids that are remembered, about 100 bytes each. */
+const MOST_IDS = 1_000_000;
+
+export class Recommender {
+  readonly #run: OpenRun | OpenBundle;
+  readonly #catalogue: Catalogue;
+  #ranker: Promise<ItemRanker> | undefined;
+  #gap: number | undefined;
+  #popular: Int32Array | undefined;
+  #columns: ItemColumns | undefined;
+  readonly #filtered = new Map<string, Candidates>();
+  readonly #ids = new Map<string | number, number>();
+
+  constructor(run: OpenRun | OpenBundle) {
+    this.#run = run;
+    this.#catalogue = run.catalogue;
+  }
+
+  /** The best next items for a history, oldest event first. An empty history is answered by popularity, marked so. */
+  async recommend(history: HistoryInput, options: RecommendOptions = {}): Promise<Recommendation[]> {
+    const [answer] = await this.recommendMany([{ history, ...options }]);
+    return answer!;
+  }
+
+  /** Answers to several requests in one jagged batch; the same bits as one by one. */
+  recommendMany(requests: readonly RecommendRequest[]): Promise<Recommendation[][]> {
+    return this.answer(requests.map(request => this.plan(request)));
+  }
+
+  /** Answers to what was planned by this recommender. */
+  async answer(requests: readonly PlannedRequest[]): Promise<Recommendation[][]> {
+    const ranker = await this.#openRanker();
+    const ranked = await ranker.rank(
+      requests.flatMap(({ history, ...rest }) => (history ? [{ history, ...rest }] : [])),
+    );
+    let next = 0;
+    return requests.map(({ history, ...rest }) =>
+      history
+        ? ranked[next++]!.map(({ item, score }) => ({ item: this.originalItem(item), score }))
+        : this.#mostPopular(rest),
+    );
+  }
+
+  /** A request in dense ids, with what cannot be answered refused. */
+  plan(request: RecommendRequest): PlannedRequest {
+    const k = checkedCount(request.k);
+    const history = this.#knownHistory(request.history, request);
+    const { evaluation } = this.#run.config;
+    const exclude = request.exclude ?? (evaluation.exclude === 'none' ? 'none' : 'history');
+    const denied = (request.deny ?? []).map(item => this.#itemId(item)).filter(id => id !== undefined);
+    const candidates = this.#candidates(request.filter ?? {}, request.allow);
+    return {
+      history,
+      k,
+      excluded: new Set([...(exclude === 'history' && history ? history.items : []), ...denied]),
+      ...(candidates && { candidates }),
+    };
+  }
+
+  /** The given items, best first. Items that are given twice appear once. */
+  async rank(history: HistoryInput, items: readonly (string | number)[], options: RecommendOptions = {}) {
+    const ids = new Set(items.map(item => this.#knownItem(item)));
+    return await this.recommend(history, { ...options, k: Math.max(1, ids.size), allow: items, exclude: 'none' });
+  }
+
+  /** Items used like this one, by cosine of their vectors. */
+  async similar(
+    item: string | number,
+    options: Pick<RecommendOptions, 'k' | 'filter'> = {},
+  ): Promise<Recommendation[]> {
+    const ranker = await this.#openRanker();
+    const candidates = this.#candidates(options.filter ?? {});
+    const found = await ranker.similar(this.#knownItem(item), checkedCount(options.k), candidates);
+    return found.map(({ item: id, score }) => ({ item: this.originalItem(id), score }));
+  }
+
+  /** Vectors of histories: the dot product with an item's vector is the model's score. */
+  async embedHistories(histories: readonly HistoryInput[], options: RecommendOptions = {}): Promise<Float32Array[]> {
+    if (histories.length === 0) return [];
+    const ranker = await this.#openRanker();
+    const past = histories.map(history => {
+      const known = this.#knownHistory(history, options);
+      if (known) return known;
+      throw new UserError('empty-history', 'an empty history has no vector', 'Give at least one item of the log.');
+    });
+    const states = await ranker.states(past);
+    const d = this.dimension;
+    return past.map((_, h) => states.slice(h * d, (h + 1) * d));
+  }
+
+  /** [V, D] vectors of all items that have a name, in the order of `originalItem`. */
+  async embedItems(): Promise<Float32Array> {
+    const rows = await (await this.#openRanker()).itemVectors();
+    return rows.subarray(0, this.items * this.dimension);
+  }
+
+  /** Vectors of some items. */
+  async embedSome(items: readonly (string | number)[]): Promise<Float32Array[]> {
+    const ids = items.map(item => this.#knownItem(item));
+    if (ids.length === 0) return [];
+    const rows = await (await this.#openRanker()).itemVectors(Int32Array.from(ids));
+    return ids.map((_, i) => rows.slice(i * this.dimension, (i + 1) * this.dimension));
+  }
+
+  /** Length of vectors. */
+  get dimension(): number {
+    return this.#run.model.definition.d;
+  }
+
+  /** Items that have a name. */
+  get items(): number {
+    return this.#catalogue.vocabulary.size;
+  }
+
+  /** Users of the log; a bundle has none. */
+  get users(): number {
+    return this.#run.source?.users ?? 0;
+  }
+
+  get run(): OpenRun | OpenBundle {
+    return this.#run;
+  }
+
+  originalItem(id: number): string {
+    return this.#catalogue.vocabulary.original(id);
+  }
+
+  /** Titles and other columns of an items file, for `describe` and filters. */
+  async loadItems(file: string, key?: string): Promise<void> {
+    const { vocabulary } = this.#catalogue;
+    const catalogue = { items: this.items, itemId: (id: string | number | bigint) => vocabulary.dense(id) };
+    this.#columns = await readItemsFile(catalogue, { file, ...(key !== undefined && { key }) });
+    this.#filtered.clear();
+  }
+
+  /** Names of the item columns that answers show and filters know. */
+  columnNames(): string[] {
+    return [...this.#itemColumns().keys()];
+  }
+
+  /** What is known about an item: columns of the items file, or of the store. Values that are missing are left out. */
+  describe(item: string | number): Record<string, string | number | boolean> {
+    const id = this.#knownItem(item);
+    const known: Record<string, string | number | boolean> = {};
+    for (const [name, values] of this.#itemColumns()) {
+      const value = values[id];
+      if (value !== null && value !== undefined) known[name] = value;
+    }
+    return known;
+  }
+
+  /** A moment as a person writes it: a number in the unit of the log, or a date. */
+  parseMoment(text: string): number {
+    return parseTime(text, this.#catalogue.timeKind);
+  }
+
+  /** The clock in the unit of the log; undefined for a log that has an order and no times. */
+  currentTime(): number | undefined {
+    return currentTime(this.#catalogue.timeKind);
+  }
+
+  hasUser(user: string | number): boolean {
+    return this.#run.source?.userId(user) !== undefined;
+  }
+
+  /** A user's whole history in the log, by the log's user id. */
+  historyOf(user: string | number): HistoryEvent[] {
+    const id = this.#log().userId(user);
+    if (id !== undefined) return this.historyAt(id);
+    throw new UserError(
+      'unknown-user',
+      `the log has no user "${user}"`,
+      'Give a history instead: new users need no id.',
+    );
+  }
+
+  /** The log's id of a user by number. */
+  originalUser(id: number): string {
+    return this.#log().originalUser(id);
+  }
+
+  /** The history of a user by number, 0 to `users` - 1. */
+  historyAt(id: number): HistoryEvent[] {
+    const source = this.#log();
+    const { items, times, actions } = source.sequence(id);
+    return Array.from(items, (item, i) => ({
+      item: source.originalItem(item),
+      ...(times && { time: times[i]! }),
+      ...(actions && { action: actions[i]! }),
+    }));
+  }
+
+  /** Compares the run's store with its checksums; rejects with what is wrong. A bundle was checked when it was opened. */
+  async verify(): Promise<void> {
+    await this.#run.source?.verify();
+  }
+
+  #log(): SequenceStore {
+    if (this.#run.source) return this.#run.source;
+    throw new UserError('no-log', 'a bundle holds no log, so it knows no users', 'Give a history instead.');
+  }
+
+  /** Gives threads and memory back; later calls are refused. */
+  close(): void {
+    this.#run[Symbol.dispose]();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** In dense ids; undefined when nothing of it is known. */
+  #knownHistory(history: HistoryInput, options: RecommendOptions): History | undefined {
+    const known = history.flatMap(given => {
+      const event = typeof given === 'object' ? given : { item: given };
+      const id = options.unknown === 'skip' ? this.#itemId(event.item) : this.#knownItem(event.item);
+      return id === undefined ? [] : [{ ...event, id }];
+    });
+    if (known.length === 0) return undefined;
+    const last = known.at(-1)!.time;
+    const at = options.at ?? (last === undefined ? 0 : this.#now(last)); // without times every event has just happened
+    const times = Float64Array.from(known, event => event.time ?? at);
+    const wrong = [...times, at].find(time => !(time >= 0 && Number.isSafeInteger(time)));
+    if (wrong !== undefined) {
+      const remedy = `Times are whole numbers in the unit of the log (${this.#catalogue.timeKind}), from 0 on.`;
+      throw new UserError('bad-time', `${wrong} is no time`, remedy);
+    }
+    return {
+      items: Int32Array.from(known, event => event.id),
+      times,
+      actions: Int32Array.from(known, event => event.action ?? 0),
+      at,
+    };
+  }
+
+  /** Dense id by the log's; remembered, since histories name the same items again and again. */
+  #itemId(item: string | number): number | undefined {
+    const known = this.#ids.get(item);
+    if (known !== undefined) return known;
+    const id = this.#catalogue.vocabulary.dense(item);
+    if (id === undefined) return undefined;
+    if (this.#ids.size >= MOST_IDS) this.#ids.clear();
+    this.#ids.set(item, id);
+    return id;
+  }
+
+  #knownItem(item: string | number): number {
+    const id = this.#itemId(item);
+    if (id !== undefined) return id;
+    throw new UserError(
+      'unknown-item',
+      `the model knows no item "${item}"`,
+      'Leave it out of the history (in code, unknown: "skip" does).',
+    );
+  }
+
+  /** Undefined means the whole catalogue. The same filter gives the same object, so that a batch shares its scan. */
+  #candidates(filter: ItemFilter, allow?: readonly (string | number)[]): Candidates | undefined {
+    const filtered = Object.keys(filter).length > 0;
+    if (!filtered && !allow) return undefined;
+    const key = JSON.stringify(filter);
+    const known = filtered ? this.#filtered.get(key) : undefined;
+    const met = known ?? (filtered ? { ids: filterItems(this.#itemColumns(), filter, this.items) } : undefined);
+    if (met && !known) {
+      if (this.#filtered.size >= MOST_FILTERS) this.#filtered.clear();
+      this.#filtered.set(key, met);
+    }
+    if (!allow) return met;
+    const allowed = new Set(allow.map(item => this.#itemId(item)).filter(id => id !== undefined));
+    const within = met && new Set(met.ids);
+    return {
+      ids: Int32Array.from(allowed)
+        .filter(id => within?.has(id) ?? true)
+        .sort(),
+    };
+  }
+
+  #itemColumns(): ItemColumns {
+    this.#columns ??= this.#run.source ? readStoredColumns(this.#run.source) : new Map();
+    return this.#columns;
+  }
+
+  #mostPopular({ k, excluded, candidates }: Omit<RankRequest, 'history'>): Recommendation[] {
+    const { vocabulary } = this.#catalogue;
+    this.#popular ??= Int32Array.from({ length: this.items }, (_, id) => id).sort(
+      (a, b) => vocabulary.count(b) - vocabulary.count(a) || a - b,
+    );
+    const left = new Set(excluded);
+    const wanted = candidates && new Set(candidates.ids);
+    const found: Recommendation[] = [];
+    for (const id of this.#popular) {
+      if (found.length === k) break;
+      if (left.has(id) || wanted?.has(id) === false) continue;
+      found.push({ item: this.originalItem(id), score: vocabulary.count(id), basis: 'popularity' });
+    }
+    return found;
+  }
+
+  #now(last: number): number {
+    this.#gap ??= this.#catalogue.longestGap;
+    return presentMoment(this.#catalogue.timeKind, last, this.#gap);
+  }
+
+  /** Opened by the first question: priors read the log's statistics. */
+  #openRanker(): Promise<ItemRanker> {
+    const { priors, source, model } = this.#run;
+    const options = { named: this.items };
+    this.#ranker ??=
+      priors && source
+        ? logitRows(model).then(logits => {
+            const scorer = new PriorScorer(model.device, new LogPriors(source, 'future'), { weights: priors, logits });
+            return new ItemRanker(model, { ...options, priors: scorer });
+          })
+        : Promise.resolve(new ItemRanker(model, options));
+    return this.#ranker;
+  }
+}
+
+function checkedCount(k = 10): number {
+  if (Number.isInteger(k) && k >= 1) return k;
+  throw new UserError('bad-count', `k is ${k}`, 'Ask for at least one item.');
+}
+
+/** Opens a run, or a bundle of one, for recommending. */
+export function openRecommender(path: string, options: OpenRunOptions = {}): Recommender {
+  return new Recommender(isBundle(path) ? new OpenBundle(path, options) : new OpenRun(path, options));
+}

@@ -1,0 +1,37 @@
+// Mixed negatives: how many of a token's R draws come from each kind, and the probability of an item under the mixture.
+//
+// R draws per token, V items.
+
+export interface Shares {
+  readonly uniform: number;
+  readonly popularity: number;
+  readonly inBatch: number;
+}
+
+/** R in three whole parts, as near to the shares as they can be; they need not sum to 1. */
+export function splitCount(count: number, { uniform, popularity, inBatch }: Shares): [number, number, number] {
+  const total = uniform + popularity + inBatch;
+  const first = Math.round((count * uniform) / total);
+  const second = Math.round((count * (uniform + popularity)) / total);
+  return [first, second - first, count - second];
+}
+
+/** [V] log of each item's probability: shares of the uniform, the weighted and the batch's own (training counts) draw. */
+export function logOfMixture(shares: Shares, counts: Int32Array, weights: Float32Array): Float32Array {
+  const total = shares.uniform + shares.popularity + shares.inBatch;
+  const sum = (values: Iterable<number>): number => {
+    let all = 0;
+    for (const value of values) all += value;
+    return all;
+  };
+  const events = sum(counts.map(count => Math.max(1, count)));
+  const weighted = sum(weights);
+  return Float32Array.from(counts, (count, item) =>
+    Math.log(
+      (shares.uniform / counts.length +
+        (shares.popularity * weights[item]!) / weighted +
+        (shares.inBatch * Math.max(1, count)) / events) /
+        total,
+    ),
+  );
+}

@@ -1,0 +1,40 @@
+// Contributions to a row source, summed by row into a list: in token order, exactly as embeddingUpdate sums them. A
+// gradient of normalised rows goes through the values that were read.
+//
+// V rows of the table, D width.
+
+import type { Call, StreamName } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import type { Contribution, RowSource } from './row-source.js';
+import { emptyRowList, type RowList } from './row-list.js';
+
+/** Contributions that one call can sum: the kernel's limit. Row gradients reduce a full list and go on. */
+export const MOST_CONTRIBUTIONS = 8;
+
+export function writeContributions(call: Call, contributions: readonly Contribution[]): Call {
+  call.number(contributions.length);
+  for (const { source, ids, coef, scale, normalizedEps } of contributions) {
+    call
+      .tensor(source)
+      .tensor(ids)
+      .tensor(coef)
+      .number(scale)
+      .number(normalizedEps ?? 0);
+  }
+  return call;
+}
+
+/** The caller owns the list. */
+export function embeddingReduce(
+  device: Device,
+  source: RowSource,
+  contributions: readonly Contribution[],
+  stream?: StreamName,
+): RowList {
+  const { value, ids, vocabulary } = source;
+  const entries = contributions.reduce((sum, contribution) => sum + contribution.ids.size, 0);
+  const to = emptyRowList(device, entries, { vocabulary, width: value.cols });
+  const call = device.call('embedding_reduce').tensor(value).tensor(ids).number(vocabulary);
+  writeContributions(call, contributions).tensor(to.ids).tensor(to.rows).submit(stream);
+  return to;
+}

@@ -1,0 +1,24 @@
+// [T, D] rows of a matrix by id, for values that no gradient flows to: evaluation, serving.
+//
+// V rows, T ids, D width.
+
+import type { Tensor } from '../tensor/tensor.js';
+import type { RowDtype } from './row-source.js';
+import type { Tape } from './tape.js';
+
+/** Freed with the tape's scope, as every activation. */
+export function gatherRows(tape: Tape, values: Tensor<RowDtype>, ids: Tensor<'i32'>): Tensor<'f32'> {
+  const rows = tape.output(ids.size, values.cols);
+  tape.device
+    .call('embedding_gather_forward')
+    .tensor(values)
+    .tensor(ids)
+    .number(1)
+    .tensor(undefined)
+    .tensor(undefined)
+    .dropout(undefined)
+    .flag(false)
+    .tensor(rows)
+    .submit();
+  return rows;
+}

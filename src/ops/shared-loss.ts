@@ -1,0 +1,65 @@
+// Sampled losses with logit sharing: tokens form groups of k, and each takes the draws of its whole group for negatives.
+// A row is looked up once and meets k tokens; see `shareNegatives` for the groups.
+//
+// T tokens, D width, V items, G groups of k tokens, R draws per token.
+
+import type { Call } from '../native/call.js';
+import type { Tensor } from '../tensor/tensor.js';
+import { writeMask, type MaskedEvents } from './mask-negatives.js';
+import { type LogitOptions, writeLogit } from './sampled-loss.js';
+import type { SharedDraws } from './share-negatives.js';
+import { expectSize } from './shape-rule.js';
+import type { RowSource } from './row-source.js';
+import type { Tape } from './tape.js';
+
+/** What a token minimises over its positive and negatives. */
+export type SampledObjective =
+  | { kind: 'sampled-softmax'; logq?: Tensor<'f32'> | undefined }
+  | { kind: 'bce' }
+  /** `t`: calibration in [0, 1]. */
+  | { kind: 'gbce'; t: number };
+
+export interface SharedLossOptions extends LogitOptions {
+  positives: Tensor<'i32'>; // [T], -1: this token is not trained
+  draws: SharedDraws;
+  objective: SampledObjective;
+  /** 'outputs': each token's own output against all draws. 'scalars': others' logits are reused as they are. */
+  share: 'outputs' | 'scalars';
+  /** Also masks the items of the token's own sequence. */
+  history?: MaskedEvents | undefined;
+}
+
+const OBJECTIVES = ['sampled-softmax', 'bce', 'gbce'];
+
+export function writeObjective(call: Call, objective: SampledObjective): Call {
+  return call
+    .number(OBJECTIVES.indexOf(objective.kind))
+    .tensor(objective.kind === 'sampled-softmax' ? objective.logq : undefined)
+    .number(objective.kind === 'gbce' ? objective.t : 0);
+}
+
+/** The mean loss, a scalar that lives as long as the tape. Gradients are there at once; `tape.backward` takes them on. */
+export function sharedLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, options: SharedLossOptions): Tensor<'f32'> {
+  const { device } = tape;
+  const { positives, draws, objective, share, history } = options;
+  const [width, groups, factor, drawn] = [u.cols, draws.members.rows, draws.members.cols, draws.negatives.cols];
+  expectSize('shared_loss', 'positives', positives, u.rows);
+  const loss = tape.result([1, 1]);
+  const du = tape.someTarget(u);
+  const all = groups * factor;
+  const coef = device.tensor([all, 1 + drawn]);
+  const uhat = device.tensor([all, width]);
+  const ids = device.tensor([all, 1 + drawn], 'i32');
+  const call = device.call('shared_loss').tensor(u).tensor(rows.value).number(rows.vocabulary).tensor(positives);
+  call.number(groups).tensor(draws.members).tensor(draws.negatives);
+  writeObjective(writeMask(call, history).number(share === 'outputs' ? 0 : 1), objective);
+  writeLogit(call, options).tensor(loss).grad(du).tensor(coef).tensor(uhat).tensor(ids).submit();
+  if (!tape.training) {
+    for (const tensor of [coef, uhat, ids]) tensor.dispose();
+    return loss;
+  }
+  for (const tensor of [coef, uhat, ids]) tape.own(tensor);
+  const normalized = options.normalizeItem && { normalizedEps: options.eps ?? 1e-6 };
+  rows.contribute({ ids, source: uhat, coef, scale: 1, ...normalized });
+  return loss;
+}

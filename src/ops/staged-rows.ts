@@ -1,0 +1,83 @@
+// Rows of a table copied beside it for one batch, f32 or FP16, each row once: a row source that ops read by place. On
+// several ranks the copy comes from the rows' owners; here from the table itself.
+//
+// V rows of the table, U different rows that the batch reads at most, D width.
+
+import type { StreamName } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import type { Tensor } from '../tensor/tensor.js';
+import { RowGradient } from './row-gradient.js';
+import type { Contribution, RowDtype, RowSource } from './row-source.js';
+
+export interface UniqueIds {
+  /** Ascending; -1 beyond the last. */
+  readonly ids: Tensor<'i32'>; // [U]
+  /** For each of the lists, its ids as places in `ids`; -1 stays -1. */
+  readonly places: readonly Tensor<'i32'>[];
+}
+
+/** The different ids of several lists. The caller owns the tensors. */
+export function uniqueIds(
+  device: Device,
+  lists: readonly Tensor<'i32'>[],
+  vocabulary: number,
+  stream?: StreamName,
+): UniqueIds {
+  const entries = lists.reduce((sum, list) => sum + list.size, 0);
+  const ids = device.tensor([1, Math.min(entries, vocabulary)], 'i32');
+  const places = lists.map(list => device.tensor(list.shape, 'i32'));
+  const call = device.call('unique_ids').number(vocabulary).number(lists.length);
+  lists.forEach((list, i) => call.tensor(list).tensor(places[i]));
+  call.tensor(ids).submit(stream);
+  return { ids, places };
+}
+
+/** [U, W] copies of rows `ids` of a [V, W] tensor, up to the last id. The caller owns them. */
+export function stageRows<D extends RowDtype>(
+  device: Device,
+  { from, ids, dtype }: { from: Tensor<RowDtype>; ids: Tensor<'i32'>; dtype: D },
+  stream?: StreamName,
+): Tensor<D> {
+  const to = device.tensor([ids.size, from.cols], dtype);
+  device.call('stage_rows').tensor(from).tensor(ids).tensor(to).submit(stream);
+  return to;
+}
+
+export interface StagedRowsOptions {
+  /** How the copy is stored; as the table by default. */
+  dtype?: RowDtype;
+  stream?: StreamName;
+}
+
+export class StagedRows implements RowSource {
+  readonly name: string;
+  readonly value: Tensor<RowDtype>;
+  readonly ids: Tensor<'i32'>;
+  readonly vocabulary: number;
+  readonly rowGradient: RowGradient;
+
+  /** Copies rows `ids` of `table`; it takes the ids over. */
+  constructor(
+    device: Device,
+    table: { name: string; value: Tensor<RowDtype> },
+    ids: Tensor<'i32'>,
+    options: StagedRowsOptions = {},
+  ) {
+    this.name = table.name;
+    this.ids = ids;
+    this.vocabulary = table.value.rows;
+    const dtype = options.dtype ?? table.value.dtype;
+    this.value = stageRows(device, { from: table.value, ids, dtype }, options.stream);
+    this.rowGradient = new RowGradient(device, this);
+  }
+
+  contribute(contribution: Contribution): void {
+    this.rowGradient.add(contribution);
+  }
+
+  dispose(): void {
+    this.rowGradient.clear();
+    this.value.dispose();
+    this.ids.dispose();
+  }
+}

@@ -1,0 +1,51 @@
+// AdamW on every row at every step, also those without a gradient: what the public recipes do.
+
+import type { Device } from '../native/device.js';
+import { adamw } from '../ops/adamw.js';
+import { squareSum } from '../ops/square-sum.js';
+import type { Table } from '../ops/table.js';
+import { isF32, type Tensor } from '../tensor/tensor.js';
+import type { TableGradient } from './gradients.js';
+import { disposeRowList } from '../ops/row-list.js';
+import { type NamedState, type TableOptimizer, type TableStep, updateTable, zeros } from './table-optimizer.js';
+
+export class DenseAdamW implements TableOptimizer {
+  readonly state: readonly [m: NamedState, v: NamedState];
+  readonly #device: Device;
+  readonly #table: Table;
+  readonly #value: Tensor<'f32'>;
+
+  constructor(device: Device, table: Table) {
+    if (!isF32(table.value)) {
+      throw new Error(`table ${table.name} is ${table.value.dtype}: dense AdamW works on f32 rows`);
+    }
+    this.#device = device;
+    this.#table = table;
+    this.#value = table.value;
+    const { rows, cols } = table.value;
+    this.state = [zeros(device, `${table.name}.m`, rows, cols), zeros(device, `${table.name}.v`, rows, cols)];
+  }
+
+  /** A gradient of all rows. */
+  prepare(gradient: TableGradient): TableGradient {
+    if (gradient.kind === 'dense') return gradient;
+    const grad = this.#table.gradient.target();
+    updateTable(this.#device, this.#table, gradient, { kind: 'dense', grad });
+    if (gradient.kind === 'rows') disposeRowList(gradient.list);
+    return { kind: 'dense', grad: this.#table.gradient.take()! };
+  }
+
+  squareSum(gradient: TableGradient, to: Tensor<'f32'>): void {
+    squareSum(this.#device, dense(gradient), { to, accumulate: true });
+  }
+
+  apply(gradient: TableGradient, { hyper, gradScale }: TableStep): void {
+    const [m, v] = this.state;
+    adamw(this.#device, { p: this.#value, g: dense(gradient), m: m.value, v: v.value, hyper, gradScale });
+  }
+}
+
+function dense(gradient: TableGradient): Tensor<'f32'> {
+  if (gradient.kind === 'dense') return gradient.grad;
+  throw new Error('dense AdamW was given a gradient that it has not prepared');
+}

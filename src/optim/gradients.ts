@@ -1,0 +1,146 @@
+// The gradients of a lane, or of several lanes added up: dense ones by parameter, those of tables in whichever form they
+// are known. They are taken from their owners, and the memory goes back to them when the gradients are released.
+//
+// V rows of a table, D width.
+
+import type { StreamName } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import { add } from '../ops/elementwise.js';
+import { embeddingApply, embeddingUpdate } from '../ops/embedding-update.js';
+import type { Parameter } from '../ops/parameter.js';
+import type { RowGradient } from '../ops/row-gradient.js';
+import { disposeRowList, type RowList, sparseAdd } from '../ops/row-list.js';
+import type { Contribution, RowSource } from '../ops/row-source.js';
+import type { Table } from '../ops/table.js';
+import type { Tensor } from '../tensor/tensor.js';
+
+export type TableGradient =
+  /** Not yet summed; valid while the tensors of the lane live. */
+  | { readonly kind: 'contributions'; readonly source: RowSource; readonly contributions: readonly Contribution[] }
+  /** Touched rows. */
+  | { readonly kind: 'rows'; readonly list: RowList }
+  /** All rows, [V, D]. */
+  | { readonly kind: 'dense'; readonly grad: Tensor<'f32'> };
+
+export interface Gradients {
+  /** By parameter; absent where no op gave a gradient. */
+  readonly dense: readonly (Tensor<'f32'> | undefined)[];
+  /** By table. */
+  readonly tables: readonly (TableGradient | undefined)[];
+}
+
+/** A source of rows that has collected a gradient: a table, or rows staged from it. */
+export interface GradedRows extends RowSource {
+  readonly rowGradient: RowGradient;
+}
+
+export interface Trained {
+  readonly parameters: readonly Parameter[];
+  /** For each parameter, whether weights decay. */
+  readonly decays: readonly boolean[];
+  readonly tables: readonly Table[];
+}
+
+export interface TakeOptions {
+  /** What a lane read instead of a table itself, by table. */
+  staged?: ReadonlyMap<Table, GradedRows>;
+  /** Sum contributions into lists, which outlive the lane. */
+  reduce: boolean;
+  stream?: StreamName;
+}
+
+export class GradientSums {
+  readonly #device: Device;
+  readonly #trained: Trained;
+
+  constructor(device: Device, trained: Trained) {
+    this.#device = device;
+    this.#trained = trained;
+  }
+
+  /** Takes what the ops of a lane left with parameters and tables. */
+  take(options: TakeOptions): Gradients {
+    return {
+      dense: this.#trained.parameters.map(({ gradient }) => gradient.take()),
+      tables: this.#trained.tables.map(table => this.#takeTable(table, options)),
+    };
+  }
+
+  /** left + right; an absent one is skipped. Both are used up. */
+  add(left: Gradients, right: Gradients, stream?: StreamName): Gradients {
+    const { parameters, tables } = this.#trained;
+    return {
+      dense: parameters.map(({ gradient }, i) =>
+        either(left.dense[i], right.dense[i], (y, x) => {
+          add(this.#device, 1, { x, y }, stream);
+          gradient.giveBack(x);
+          return y;
+        }),
+      ),
+      tables: tables.map((table, i) =>
+        either(left.tables[i], right.tables[i], (y, x) => this.#addTables(table, y, x, stream)),
+      ),
+    };
+  }
+
+  /** Gives the memory back to the owners. */
+  release({ dense, tables }: Gradients): void {
+    dense.forEach((grad, i) => grad && this.#trained.parameters[i]!.gradient.giveBack(grad));
+    tables.forEach((gradient, i) => {
+      if (gradient?.kind === 'rows') disposeRowList(gradient.list);
+      if (gradient?.kind === 'dense') this.#trained.tables[i]!.gradient.giveBack(gradient.grad);
+    });
+  }
+
+  #takeTable(table: Table, { staged, reduce, stream }: TakeOptions): TableGradient | undefined {
+    const source: GradedRows = staged?.get(table) ?? table;
+    const { rowGradient } = source;
+    const { contributions } = rowGradient;
+    if (table.gradient.value) {
+      // A loss over the whole table touches every row; the touched rows of the input are added to it.
+      if (!rowGradient.isEmpty) this.#addDense(table, source, stream);
+      return { kind: 'dense', grad: table.gradient.take()! };
+    }
+    if (rowGradient.isEmpty) return undefined;
+    if (contributions && !reduce) {
+      rowGradient.clear();
+      return { kind: 'contributions', source, contributions };
+    }
+    return { kind: 'rows', list: rowGradient.takeList(stream) };
+  }
+
+  #addDense(table: Table, source: GradedRows, stream: StreamName | undefined): void {
+    const { contributions } = source.rowGradient;
+    const update = { kind: 'dense', grad: table.gradient.target() } as const;
+    if (contributions) {
+      embeddingUpdate(this.#device, table.value, { source, contributions }, update, { stream });
+      source.rowGradient.clear();
+    } else {
+      const list = source.rowGradient.takeList(stream);
+      embeddingApply(this.#device, table.value, list, update, { stream });
+      disposeRowList(list);
+    }
+  }
+
+  #addTables(table: Table, left: TableGradient, right: TableGradient, stream?: StreamName): TableGradient {
+    if (left.kind === 'dense' && right.kind === 'dense') {
+      add(this.#device, 1, { x: right.grad, y: left.grad }, stream);
+      table.gradient.giveBack(right.grad);
+      return left;
+    }
+    if (left.kind !== 'rows' || right.kind !== 'rows') {
+      throw new Error(`table ${table.name}: a gradient of ${left.kind} and one of ${right.kind} do not add up`);
+    }
+    const pair = { left: left.list, right: right.list, vocabulary: table.vocabulary };
+    const list = sparseAdd(this.#device, pair, stream);
+    disposeRowList(left.list);
+    disposeRowList(right.list);
+    return { kind: 'rows', list };
+  }
+}
+
+/** Both combined, or the one that is there. */
+function either<T>(left: T | undefined, right: T | undefined, both: (left: T, right: T) => T): T | undefined {
+  if (left === undefined) return right;
+  return right === undefined ? left : both(left, right);
+}

@@ -1,0 +1,41 @@
+// Adam on the rows that have a gradient; the moments of the others stay as they are.
+
+import type { Device } from '../native/device.js';
+import type { Table } from '../ops/table.js';
+import type { Tensor } from '../tensor/tensor.js';
+import type { TableGradient } from './gradients.js';
+import {
+  type NamedState,
+  type TableOptimizer,
+  type TableStep,
+  tableSquareSum,
+  updateTable,
+  zeros,
+} from './table-optimizer.js';
+
+export class LazyAdam implements TableOptimizer {
+  readonly state: readonly [m: NamedState, v: NamedState];
+  readonly #device: Device;
+  readonly #table: Table;
+
+  constructor(device: Device, table: Table) {
+    this.#device = device;
+    this.#table = table;
+    const { rows, cols } = table.value;
+    this.state = [zeros(device, `${table.name}.m`, rows, cols), zeros(device, `${table.name}.v`, rows, cols)];
+  }
+
+  prepare(gradient: TableGradient): TableGradient {
+    return gradient;
+  }
+
+  squareSum(gradient: TableGradient, to: Tensor<'f32'>): void {
+    tableSquareSum(this.#device, this.#table, gradient, to);
+  }
+
+  apply(gradient: TableGradient, { hyper, gradScale }: TableStep): void {
+    const [m, v] = this.state;
+    const update = { kind: 'lazy-adam', m: m.value, v: v.value, hyper } as const;
+    updateTable(this.#device, this.#table, gradient, update, gradScale);
+  }
+}

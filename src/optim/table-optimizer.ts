@@ -1,0 +1,59 @@
+// What the table optimisers share: one interface, and how a gradient in any of its forms becomes an update.
+
+import type { Device } from '../native/device.js';
+import type { AdamHyper } from '../ops/adamw.js';
+import { embeddingApply, embeddingUpdate, type TableUpdate } from '../ops/embedding-update.js';
+import { fillConstant } from '../ops/fill.js';
+import { squareSum } from '../ops/square-sum.js';
+import type { Table } from '../ops/table.js';
+import type { Tensor } from '../tensor/tensor.js';
+import type { TableGradient } from './gradients.js';
+
+/** A tensor of optimiser state, by its name in checkpoints. */
+export interface NamedState {
+  readonly name: string;
+  readonly value: Tensor<'f32'>;
+}
+
+export interface TableStep {
+  /** Learning rate, betas, weight decay, and the step counted from 1. */
+  readonly hyper: AdamHyper;
+  /** A scalar that multiplies the gradient: clipping. */
+  readonly gradScale?: Tensor<'f32'> | undefined;
+}
+
+/** The optimiser of one table, with its state. */
+export interface TableOptimizer {
+  /** Moments or accumulators, for checkpoints. */
+  readonly state: readonly NamedState[];
+  /** The gradient in the form that the update wants; it replaces the one given. */
+  prepare(gradient: TableGradient): TableGradient;
+  /** to += sum of squares of the gradient. */
+  squareSum(gradient: TableGradient, to: Tensor<'f32'>): void;
+  apply(gradient: TableGradient, step: TableStep): void;
+}
+
+export function zeros(device: Device, name: string, rows: number, cols: number): NamedState {
+  const value = device.tensor([rows, cols]);
+  fillConstant(device, value, 0);
+  return { name, value };
+}
+
+/** An update by a gradient in whichever form. */
+export function updateTable(
+  device: Device,
+  table: Table,
+  gradient: TableGradient,
+  update: TableUpdate,
+  gradScale?: Tensor<'f32'>,
+): void {
+  const options = { gradScale };
+  if (gradient.kind === 'contributions') embeddingUpdate(device, table.value, gradient, update, options);
+  else if (gradient.kind === 'rows') embeddingApply(device, table.value, gradient.list, update, options);
+  else embeddingApply(device, table.value, { rows: gradient.grad }, update, options);
+}
+
+export function tableSquareSum(device: Device, table: Table, gradient: TableGradient, to: Tensor<'f32'>): void {
+  if (gradient.kind === 'dense') squareSum(device, gradient.grad, { to, accumulate: true });
+  else updateTable(device, table, gradient, { kind: 'square-sum', to });
+}

@@ -1,0 +1,100 @@
+// Concurrent requests become one batch: whatever waits while a batch is computed goes into the next one, so a lone request
+// waits for nobody and a crowd shares one pass. The queue is bounded: what does not fit is refused at once, and what has
+// waited too long is not computed any more.
+
+export interface BatcherOptions {
+  /** Requests of one batch, at most. */
+  maxBatch: number;
+  /** Sum of `size` of one batch, at most; a single request may exceed it. */
+  maxSize: number;
+  /** Requests that wait, at most. */
+  maxQueue: number;
+  /** Told the size of every batch. */
+  onBatch?: (requests: number) => void;
+}
+
+/** The queue is full. */
+export class Overloaded extends Error {}
+/** The request waited longer than it may. */
+export class Expired extends Error {}
+
+interface Waiting<Request, Answer> {
+  request: Request;
+  size: number;
+  deadline: number;
+  done: (answer: Answer) => void;
+  fail: (error: unknown) => void;
+}
+
+export class Batcher<Request, Answer> {
+  readonly #compute: (requests: Request[]) => Promise<Answer[]>;
+  readonly #options: BatcherOptions;
+  #queue: Waiting<Request, Answer>[] = [];
+  #running: Promise<void> | undefined;
+
+  constructor(compute: (requests: Request[]) => Promise<Answer[]>, options: BatcherOptions) {
+    this.#compute = compute;
+    this.#options = options;
+  }
+
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** `deadline` is in the clock of `performance.now()`. */
+  submit(request: Request, { size, deadline }: { size: number; deadline: number }): Promise<Answer> {
+    if (this.#queue.length >= this.#options.maxQueue) return Promise.reject(new Overloaded('the queue is full'));
+    return new Promise<Answer>((done, fail) => {
+      this.#queue.push({ request, size, deadline, done, fail });
+      this.#running ??= this.#work();
+    });
+  }
+
+  /** Waits until nothing is queued or computed. */
+  async drain(): Promise<void> {
+    while (this.#running) await this.#running;
+  }
+
+  async #work(): Promise<void> {
+    // Requests that arrive in the same turn of the event loop share the first batch.
+    await new Promise(resolve => setImmediate(resolve));
+    while (this.#queue.length > 0) {
+      const batch = this.#take();
+      if (batch.length > 0) await this.#answer(batch);
+    }
+    this.#running = undefined;
+  }
+
+  #take(): Waiting<Request, Answer>[] {
+    const batch: Waiting<Request, Answer>[] = [];
+    const now = performance.now();
+    let size = 0;
+    let taken = 0;
+    for (const waiting of this.#queue) {
+      const fits =
+        batch.length === 0 || (batch.length < this.#options.maxBatch && size + waiting.size <= this.#options.maxSize);
+      if (!fits) break;
+      taken++;
+      if (waiting.deadline < now) {
+        waiting.fail(new Expired('the request waited too long'));
+      } else {
+        batch.push(waiting);
+        size += waiting.size;
+      }
+    }
+    this.#queue = this.#queue.slice(taken);
+    return batch;
+  }
+
+  async #answer(batch: Waiting<Request, Answer>[]): Promise<void> {
+    this.#options.onBatch?.(batch.length);
+    try {
+      const answers = await this.#compute(batch.map(({ request }) => request));
+      batch.forEach(({ done }, i) => done(answers[i]!));
+    } catch (error) {
+      // One request must not fail the others: alone, each gets its own answer or its own error.
+      if (batch.length === 1) batch[0]!.fail(error);
+      else for (const waiting of batch) await this.#answer([waiting]);
+    }
+  }
+}

@@ -1,0 +1,42 @@
+// Which weights are a run's result, decided here and nowhere else: of the newest sound checkpoint the one that validation
+// liked best (itself without validation), and in it the average of the weights where the run keeps one.
+
+import type { ResolvedConfig } from '../config/schema.js';
+import { UserError } from '../util/errors.js';
+import { errorCode } from '../util/process-identity.js';
+import type { SafetensorsFile } from '../util/safetensors.js';
+import type { Checkpoint } from './checkpoint.js';
+import type { RunFolder } from './run-folder.js';
+
+/** The file of a checkpoint that holds the weights to evaluate with. */
+export function evaluatedFile(config: ResolvedConfig): string {
+  return config.optimizer.ema === undefined ? 'weights' : 'average';
+}
+
+/** While a run trains, a checkpoint may be pruned between being found and being opened. */
+const ATTEMPTS = 10;
+
+/** Opens the chosen weights, also of a run that is being trained; the caller closes the file. */
+export function openChosenWeights(run: RunFolder): SafetensorsFile {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return chosenCheckpoint(run).open(evaluatedFile(run.description.config));
+    } catch (error) {
+      const pruned = errorCode(error) === 'ENOENT' || (error instanceof UserError && error.code === 'no-checkpoint');
+      if (!pruned || attempt === ATTEMPTS || run.checkpoints().steps().length === 0) throw error;
+    }
+  }
+}
+
+export function chosenCheckpoint(run: RunFolder): Checkpoint {
+  const folder = run.checkpoints();
+  const { checkpoint, refused } = folder.latest();
+  if (!checkpoint) {
+    const reasons = refused.map(({ path, reason }) => ` ${path}: ${reason}.`).join('');
+    const message = `${run.path} has no sound checkpoint yet.${reasons}`;
+    throw new UserError('no-checkpoint', message, `Train it: npx turbogr resume ${run.path}`);
+  }
+  const best = checkpoint.best === null ? checkpoint : folder.load(checkpoint.best);
+  if ('state' in best) return best;
+  throw new UserError('no-checkpoint', `${best.path} is refused: ${best.reason}`, 'Train the run again.');
+}

@@ -1,0 +1,115 @@
+// One lane of a step on its way through the stages: what each stage leaves for the next. Everything that a lane makes
+// belongs to its tape and goes with it.
+//
+// T tokens, R negatives per token, U different rows that the lane reads.
+
+import type { RandomKey, StreamName } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import type { BatchTensors } from '../nn/batch-tensors.js';
+import type { Draws } from '../negatives/negative-sampler.js';
+import type { Model } from '../nn/model.js';
+import type { MaskedEvents } from '../ops/mask-negatives.js';
+import { stageRows, StagedRows, type UniqueIds, uniqueIds } from '../ops/staged-rows.js';
+import type { Table } from '../ops/table.js';
+import { Tape } from '../ops/tape.js';
+import type { GradedRows } from '../optim/gradients.js';
+import type { JaggedBatch } from '../tensor/jagged.js';
+import type { Tensor } from '../tensor/tensor.js';
+import type { Objective } from './objective.js';
+
+export interface LaneOptions {
+  device: Device;
+  model: Model;
+  objective: Objective;
+  input: JaggedBatch;
+  /** Names the lane's random numbers: nothing but (seed, step, lane) decides them. */
+  seed: number;
+  key: number;
+  /** Random ops of the encoder: the draw of negatives is named after them, and may come before. */
+  encoderDraws: number;
+  /** Read copies of the rows instead of the table. */
+  staged: boolean;
+}
+
+export class LaneWork {
+  readonly #options: LaneOptions;
+  readonly #tape: Tape;
+  #batch: BatchTensors | undefined;
+  #draws: Draws | undefined;
+  #unique: UniqueIds | undefined;
+  #stagedItems: StagedRows | undefined;
+  #logq: Tensor<'f32'> | undefined;
+
+  constructor(options: LaneOptions) {
+    const { device, seed, key } = options;
+    this.#options = options;
+    this.#tape = new Tape(device, { training: true, seed, step: key });
+    this.#logq = options.objective.logq;
+  }
+
+  /** The batch goes to the device, and its negatives are drawn. */
+  read(stream: StreamName): void {
+    const { model, objective, input, seed, key, encoderDraws } = this.#options;
+    this.#batch = this.#tape.own(model.upload(input, stream));
+    const draw: RandomKey = { seed, step: key, purpose: encoderDraws };
+    this.#draws = objective.draw(this.#events, draw, stream);
+    if (this.#draws) this.#tape.own(this.#draws.ids);
+    if (this.#draws?.kind === 'groups') this.#tape.own(this.#draws.members);
+  }
+
+  /** Which rows the lane reads, each once; nothing when it reads the table. */
+  exchange(stream: StreamName): void {
+    const { device, model, staged } = this.#options;
+    const { items, targets } = this.#batch!;
+    if (!staged || !this.#draws) return;
+    this.#unique = uniqueIds(device, [items, targets!, this.#draws.ids], model.items.vocabulary, stream);
+    for (const places of this.#unique.places) this.#tape.own(places);
+  }
+
+  /** Copies of those rows. */
+  rows(stream: StreamName): void {
+    if (!this.#unique) return;
+    const { device, model } = this.#options;
+    const { ids } = this.#unique;
+    this.#stagedItems = this.#tape.own(new StagedRows(device, model.items, ids, { stream }));
+    if (this.#logq) this.#logq = this.#tape.own(stageRows(device, { from: this.#logq, ids, dtype: 'f32' }, stream));
+  }
+
+  /** Forward, loss and backward; the loss, [1, 1], lives as long as the lane. */
+  dense(meanOver: number): Tensor<'f32'> {
+    const { model, objective } = this.#options;
+    const tape = this.#tape;
+    const batch = this.#batch!;
+    const [items, targets, ids] = this.#unique?.places ?? [batch.items, batch.targets!, this.#draws?.ids];
+    const rows = this.#stagedItems ?? model.items;
+    const states = model.encode(tape, batch, { rows, ids: items! });
+    const logq = this.#logq && { logq: this.#logq };
+    const events = { ...this.#events, items: items!, targets: targets! };
+    const loss = this.#draws
+      ? objective.sampled(tape, { states, meanOver }, { rows, events, draws: { ...this.#draws, ids: ids! }, ...logq })
+      : objective.full(tape, { states, meanOver }, batch.targets!);
+    tape.backward();
+    return loss;
+  }
+
+  /** What was read instead of a table. */
+  get staged(): ReadonlyMap<Table, GradedRows> {
+    return new Map(this.#stagedItems ? [[this.#options.model.items, this.#stagedItems]] : []);
+  }
+
+  /** Draws, masked and repeated ones of the lane, for the log. */
+  counts(): Tensor<'i64'> | undefined {
+    const { device, objective } = this.#options;
+    const counts = this.#draws && objective.count(device, { events: this.#events, draws: this.#draws });
+    return counts && this.#tape.own(counts);
+  }
+
+  get #events(): MaskedEvents {
+    const { items, targets, tokens } = this.#batch!;
+    return { items, targets: targets!, offsets: tokens.offsets };
+  }
+
+  dispose(): void {
+    this.#tape.dispose();
+  }
+}

@@ -1,0 +1,64 @@
+// Which process did something, told so that another can find out later whether it still runs. A process id alone is used
+// again; together with the start time, the boot of the machine and the PID namespace (a container has its own) it is not.
+
+import { readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { sha256 } from './hash.js';
+
+export interface ProcessIdentity {
+  pid: number;
+  /** Start time as the kernel tells it; empty where it does not. */
+  started: string;
+  /** Where `pid` means something: a hash of boot and PID namespace, of the host name where there is no /proc. */
+  place: string;
+  host: string;
+}
+
+let place: string | undefined;
+
+function currentPlace(): string {
+  place ??= sha256(
+    fromProc(() => `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')} ${readlinkSync('/proc/self/ns/pid')}`) ??
+      hostname(),
+  ).slice(0, 12);
+  return place;
+}
+
+export function ownIdentity(): ProcessIdentity {
+  return { pid: process.pid, started: startOf(process.pid), place: currentPlace(), host: hostname() };
+}
+
+/** Whether the process still runs; undefined when that cannot be seen from here (another machine, boot or container). */
+export function stillRuns({ pid, started, place: where }: ProcessIdentity): boolean | undefined {
+  if (where !== currentPlace()) return undefined;
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if (errorCode(error) === 'ESRCH') return false;
+  }
+  return started === startOf(pid);
+}
+
+/**
+ * Fields 3 and 22 of /proc's stat, counted from behind the name, which may hold blanks. A zombie (ended, not yet reaped)
+ * is still listed; it counts as ended.
+ */
+function startOf(pid: number): string {
+  const stat = fromProc(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  if (stat === undefined) return '';
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields[0] === 'Z' ? '' : (fields[19] ?? '');
+}
+
+function fromProc<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+/** The `code` of a system error, such as ENOENT. */
+export function errorCode(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}

@@ -1,0 +1,45 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { benchPaperCommand } from '../../src/bench/paper/paper.js';
+import { PAPER_REPORT } from '../../src/bench/paper/render.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'turbogr-bench-paper-'));
+beforeAll(() => {
+  vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function bench(...args: string[]): Promise<void> {
+  await benchPaperCommand().parseAsync(['--quick', '--json', '--out', folder, ...args], { from: 'user' });
+}
+
+function report() {
+  return PAPER_REPORT.parse(JSON.parse(readFileSync(join(folder, 'paper.json'), 'utf8')));
+}
+
+describe('turbogr bench paper', () => {
+  it('measures the sections asked for; every row is measured or says why it is not', async () => {
+    await bench('--only', 'balance,communication');
+    const { rows } = report();
+    expect(new Set(rows.map(({ section }) => section))).toEqual(new Set(['balance', 'communication']));
+    expect(rows.filter(({ ours, missing }) => ours === undefined && missing === undefined)).toEqual([]);
+    expect(rows.filter(({ section, figures }) => section === 'balance' && figures)).toHaveLength(4);
+    expect(readFileSync(join(folder, 'paper.md'), 'utf8')).toContain('47.01 -> 2.40 %');
+  });
+
+  it('keeps what an earlier run measured, and measures the rest', async () => {
+    const before = report().rows;
+    await bench('--only', 'balance,negatives');
+    expect(report().rows.slice(0, before.length)).toEqual(before);
+    expect(report().rows.length).toBeGreaterThan(before.length);
+  });
+
+  it('refuses a section that does not exist, naming those that do', async () => {
+    const command = benchPaperCommand()
+      .exitOverride()
+      .configureOutput({ writeErr: () => undefined });
+    await expect(command.parseAsync(['--only', 'nothing'], { from: 'user' })).rejects.toThrow(/mfu, attention/);
+  });
+});

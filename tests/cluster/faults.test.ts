@@ -1,0 +1,72 @@
+// A rank that dies, stops, throws or hangs ends the whole job within ten seconds, with one message that names it, and
+// leaves no process behind.
+
+import { spawn } from 'node:child_process';
+import { hostname } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { launch, MAIN, MPIS, processesOf } from './mpi.js';
+
+const MISBEHAVE = fileURLToPath(new URL('./programs/misbehave.mjs', import.meta.url));
+const FAULT_CODE = 75;
+let unique = 0;
+
+/** Rank processes of a job that measures for an odd number of seconds, found by that number. */
+async function ranksOf(mark: string, count: number): Promise<number[]> {
+  for (;;) {
+    const found = processesOf(`${MAIN} ranks --seconds ${mark}`).filter(
+      pid => !processesOf(`launch --mpi`).includes(pid) && !processesOf('mpi').includes(pid),
+    );
+    if (found.length >= count) return found;
+    await sleep(100);
+  }
+}
+
+const CASES = MPIS.flatMap(kind => (['SIGKILL', 'SIGSTOP'] as const).map(signal => ({ kind, signal })));
+
+test.skipIf(MPIS.length === 0).each(CASES)('a rank gets $signal under $kind', async ({ kind, signal }) => {
+  const mark = `${100 + process.pid / 1e7 + ++unique}`;
+  const args = ['launch', '--mpi', kind, '-n', '3', 'ranks', '--seconds', mark];
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  child.stdout.on('data', chunk => (said += String(chunk)));
+  child.stderr.on('data', chunk => (said += String(chunk)));
+  const ended = new Promise<number | null>(resolve => child.once('close', resolve));
+  while (!said.includes('3 ranks have joined')) await sleep(100);
+  const victims = await ranksOf(mark, 3);
+  process.kill(victims[1]!, signal);
+  const from = performance.now();
+  expect(await ended).toBe(FAULT_CODE);
+  expect(performance.now() - from).toBeLessThan(10_000);
+  expect(said.match(/^turbogr: /gm)).toHaveLength(1);
+  const cause = signal === 'SIGKILL' ? 'it died' : 'no sign of life';
+  expect(said).toMatch(new RegExp(`rank [012] on ${hostname()}: ${cause}`));
+  await sleep(500);
+  expect(processesOf(`--seconds ${mark}`)).toEqual([]);
+});
+
+const WAYS = [
+  { how: 'throw', who: '1', says: `rank 1 on ${hostname()}: Error: a bug of ours`, code: FAULT_CODE },
+  { how: 'refuse', who: 'all', says: 'turbogr: there is no store\n  Copy it.', code: 2 },
+  { how: 'refuse', who: '1', says: `rank 1 on ${hostname()}: there is no store`, code: 2 },
+  { how: 'hang', who: '1', says: `rank 1 on ${hostname()}: its JavaScript has not run for 3 s`, code: FAULT_CODE },
+];
+
+test.skipIf(MPIS.length === 0).each(MPIS.flatMap(kind => WAYS.map(way => ({ kind, ...way }))))(
+  '$who: $how under $kind',
+  async ({ kind, how, who, says, code }) => {
+    const ended = await launch(kind, 2, '--patience', '3', MISBEHAVE, how, who);
+    expect(ended.stderr.match(/^turbogr: /gm)).toHaveLength(1);
+    expect(ended.stderr).toContain(says);
+    expect(ended.code).toBe(code);
+    expect(ended.seconds).toBeLessThan(20);
+    expect(processesOf(MISBEHAVE)).toEqual([]);
+  },
+);
+
+test.skipIf(MPIS.length === 0)('a job that a fault ended is started again as often as asked', async () => {
+  const ended = await launch(MPIS[0]!, 2, '--restarts', '1', MISBEHAVE, 'throw', '1');
+  expect(ended.stderr.match(/starting again, 1 left/g)).toHaveLength(1);
+  expect(ended.code).toBe(FAULT_CODE);
+});

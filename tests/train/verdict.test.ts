@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import type { EvaluationReport } from '../../src/eval/report.js';
+import { judge } from '../../src/jobs/verdict.js';
+
+function report(more: Partial<EvaluationReport> = {}, model = 0.3): EvaluationReport {
+  const metrics = (value: number) => ({ 'hr@10': { value, margin: 0 }, 'ndcg@10': { value: value / 2, margin: 0 } });
+  return {
+    part: 'test',
+    fingerprint: 'x',
+    split: 'leave-one-out',
+    exclude: 'history',
+    users: 100,
+    items: 10,
+    cases: 100,
+    excludedTargets: 0,
+    repeatedTargets: 0,
+    selfTargets: 0,
+    selfFirst: 0,
+    metrics: { model: metrics(model), 'first-order Markov': metrics(0.2) },
+    lists: { k: 10, coverage: 1, popularShare: 1, popularShareOfTargets: 1 },
+    seconds: 1,
+    ...more,
+  };
+}
+
+test.each([
+  ['nothing was held out', undefined, 'untested'],
+  ['there are no cases', report({ cases: 0 }), 'untested'],
+  ['there is one item', report({ items: 1 }), 'one-item'],
+  ['there is one user', report({ users: 1, cases: 1 }), 'one-user'],
+  ['every target is left out of the ranking', report({ excludedTargets: 100 }), 'all-excluded'],
+  ['the model is behind Markov', report({}, 0.1), 'behind'],
+  ['the model is ahead', report(), 'ahead'],
+] as const)('when %s, a sentence says what that means and what to do next', (_, test, kind) => {
+  const verdict = judge({ run: 'runs/x', test });
+  expect(verdict.kind).toBe(kind);
+  expect(verdict.lines.length).toBeGreaterThan(0);
+  expect(verdict.next).toContain('npx turbogr');
+});
