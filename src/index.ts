@@ -42,16 +42,17 @@ export { embed, type EmbedOptions } from './jobs/embed.js';
 export { type BundleReport, exportBundle } from './jobs/bundle.js';
 export type { Verdict } from './jobs/verdict.js';
 export { exportWeights } from './jobs/weights.js';
-export {
-  type HistoryEvent,
-  type HistoryInput,
-  openRecommender,
-  type Recommendation,
-  type RecommendOptions,
-  type RecommendRequest,
-  Recommender,
-} from './jobs/recommend.js';
-export { type ModelBuilder, resume, train, type TrainOptions, type TrainReport } from './jobs/train.js';
+export { openRecommender, Recommender } from './jobs/recommend.js';
+export type {
+  HistoryEvent,
+  HistoryInput,
+  Recommendation,
+  RecommendOptions,
+  RecommendRequest,
+} from './jobs/recommend-request.js';
+export { resume, train } from './jobs/train.js';
+export type { ModelBuilder, TrainOptions } from './jobs/train-options.js';
+export type { TrainReport } from './jobs/train-report.js';
 export { tune, type Trial, type TuneOptions, type TuneReport } from './jobs/tune.js';
 export { TurboError } from './tensor/turbo-error.js';
 export { UserError } from './util/errors.js';

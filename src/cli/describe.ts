@@ -1,6 +1,6 @@
 // Sentences that several commands print.
 import type { ModelConfig } from '../config/schema.js';
-import type { TrainReport, TrainStart } from '../jobs/train.js';
+import type { TrainReport, TrainStart } from '../jobs/train-report.js';
 import { describeEvaluation } from '../eval/report.js';
 import type { Verdict } from '../jobs/verdict.js';
 import { coloured, formatCount, formatSeconds, formatShare } from '../util/terminal.js';

@@ -1,5 +1,6 @@
 // Items with their scores for a person, or as JSON: with title or name where the run knows item columns.
-import type { Recommendation, Recommender } from '../jobs/recommend.js';
+import type { Recommender } from '../jobs/recommend.js';
+import type { Recommendation } from '../jobs/recommend-request.js';
 import { table } from '../util/terminal.js';
 
 const TITLES = ['title', 'name'];

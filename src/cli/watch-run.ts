@@ -3,7 +3,7 @@
 import type { Progress } from '../data/prepare/options.js';
 import { launchedRank } from '../dist/launch/join-ranks.js';
 import type { RunEvent } from '../events/event.js';
-import type { TrainReport, TrainStart } from '../jobs/train.js';
+import type { TrainReport, TrainStart } from '../jobs/train-report.js';
 import { ProgressView } from '../train/progress.js';
 import { UserError } from '../util/errors.js';
 import { interruptible } from '../util/interrupt.js';

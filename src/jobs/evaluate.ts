@@ -15,7 +15,7 @@ import { repeats } from '../eval/repeats.js';
 import type { EvaluationReport } from '../eval/report.js';
 import type { Model } from '../nn/model.js';
 import { OpenRun } from './open-run.js';
-import type { ModelBuilder } from './train.js';
+import type { ModelBuilder } from './train-options.js';
 
 /** Lists of this length are looked at for coverage and popularity. */
 const LIST_LENGTH = 10;

@@ -13,7 +13,7 @@ import type { Catalogue } from './catalogue.js';
 import { longestGap } from './moment.js';
 import { readRunPriors } from './priors.js';
 import { shapeModel } from './shape-model.js';
-import type { ModelBuilder } from './train.js';
+import type { ModelBuilder } from './train-options.js';
 
 export interface OpenRunOptions {
   threads?: number;

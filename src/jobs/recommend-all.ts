@@ -1,7 +1,8 @@
 // Recommendations for every user of the log, to a file: streamed, in memory that does not depend on the number of users, and
 // resumable: after an interruption the same command goes on behind the last part that was written.
 
-import type { Recommender, RecommendOptions } from './recommend.js';
+import type { Recommender } from './recommend.js';
+import type { RecommendOptions } from './recommend-request.js';
 import { listFormat, PartFiles } from './part-files.js';
 
 /** Users of one part: what an interruption costs at most. */

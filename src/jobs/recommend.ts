@@ -1,79 +1,44 @@
 // Recommendations from a trained run, in process: histories and answers are in the log's own ids.
 
 import { type ItemColumns, readItemsFile, readStoredColumns } from '../data/items/item-columns.js';
-import { filterItems, type ItemFilter } from '../data/items/item-filter.js';
 import { parseTime } from '../data/prepare/times.js';
 import type { SequenceStore } from '../data/store/sequence-store.js';
-import { type Candidates, type History, ItemRanker, type RankRequest } from '../eval/item-ranker.js';
+import { type History, ItemRanker, type RankRequest } from '../eval/item-ranker.js';
 import { LogPriors } from '../eval/priors/log-priors.js';
 import { logitRows } from '../eval/priors/prior-cases.js';
 import { PriorScorer } from '../eval/priors/prior-scorer.js';
 import { UserError } from '../util/errors.js';
 import { isBundle, OpenBundle } from './bundle.js';
+import { CandidateFilter } from './candidate-filter.js';
 import type { Catalogue } from './catalogue.js';
-import { currentTime, presentMoment } from './moment.js';
+import { KnownItems } from './known-items.js';
+import { currentTime } from './moment.js';
 import { OpenRun, type OpenRunOptions } from './open-run.js';
-
-/** An event of a history; the time is in the unit of the log, and may be left out when the model uses none. */
-export interface HistoryEvent {
-  item: string | number;
-  time?: number | undefined;
-  action?: number | undefined;
-}
-
-export type HistoryInput = readonly (string | number | HistoryEvent)[];
-
-export interface RecommendOptions {
-  /** How many items (10 by default). */
-  k?: number | undefined;
-  /** `history` leaves out what the user has already had, `none` does not; by default as the run was evaluated. */
-  exclude?: 'history' | 'none' | undefined;
-  /** Only these items. */
-  allow?: readonly (string | number)[] | undefined;
-  /** None of these items; unknown ones are ignored. */
-  deny?: readonly (string | number)[] | undefined;
-  /** Conditions on item columns. */
-  filter?: ItemFilter | undefined;
-  /** The moment to recommend for, in the unit of the log. By default now, at most the log's longest gap after the last event. */
-  at?: number | undefined;
-  /** What to do with items the model does not know: refuse (the default), or leave them out of the history. */
-  unknown?: 'refuse' | 'skip' | undefined;
-}
-
-export interface Recommendation {
-  /** Item id as in the log. */
-  item: string;
-  /** What the loss trains (cosine / temperature for normalised sides), plus priors if the run has them; see `basis`. */
-  score: number;
-  /** Set where the history was empty: the score is then how often the item occurs in the log. */
-  basis?: 'popularity';
-}
-
-export interface RecommendRequest extends RecommendOptions {
-  history: HistoryInput;
-}
+import type {
+  HistoryEvent,
+  HistoryInput,
+  Recommendation,
+  RecommendOptions,
+  RecommendRequest,
+} from './recommend-request.js';
 
 /** A request in dense ids; without a history it is answered by popularity. */
 export type PlannedRequest = Omit<RankRequest, 'history'> & { readonly history: History | undefined };
-
-/** Different filters whose items are remembered. */
-const MOST_FILTERS = 100;
-/** Ids that are remembered, about 100 bytes each. */
-const MOST_IDS = 1_000_000;
 
 export class Recommender {
   readonly #run: OpenRun | OpenBundle;
   readonly #catalogue: Catalogue;
   #ranker: Promise<ItemRanker> | undefined;
-  #gap: number | undefined;
   #popular: Int32Array | undefined;
   #columns: ItemColumns | undefined;
-  readonly #filtered = new Map<string, Candidates>();
-  readonly #ids = new Map<string | number, number>();
+  readonly #items: KnownItems;
+  readonly #candidates: CandidateFilter;
 
   constructor(run: OpenRun | OpenBundle) {
     this.#run = run;
     this.#catalogue = run.catalogue;
+    this.#items = new KnownItems(run.catalogue);
+    this.#candidates = new CandidateFilter(this.#items, () => this.#itemColumns());
   }
 
   /** The best next items for a history, oldest event first. An empty history is answered by popularity, marked so. */
@@ -104,11 +69,11 @@ export class Recommender {
   /** A request in dense ids, with what cannot be answered refused. */
   plan(request: RecommendRequest): PlannedRequest {
     const k = checkedCount(request.k);
-    const history = this.#knownHistory(request.history, request);
+    const history = this.#items.history(request.history, request);
     const { evaluation } = this.#run.config;
     const exclude = request.exclude ?? (evaluation.exclude === 'none' ? 'none' : 'history');
-    const denied = (request.deny ?? []).map(item => this.#itemId(item)).filter(id => id !== undefined);
-    const candidates = this.#candidates(request.filter ?? {}, request.allow);
+    const denied = (request.deny ?? []).map(item => this.#items.find(item)).filter(id => id !== undefined);
+    const candidates = this.#candidates.choose(request.filter ?? {}, request.allow);
     return {
       history,
       k,
@@ -119,7 +84,7 @@ export class Recommender {
 
   /** The given items, best first. Items that are given twice appear once. */
   async rank(history: HistoryInput, items: readonly (string | number)[], options: RecommendOptions = {}) {
-    const ids = new Set(items.map(item => this.#knownItem(item)));
+    const ids = new Set(items.map(item => this.#items.require(item)));
     return await this.recommend(history, { ...options, k: Math.max(1, ids.size), allow: items, exclude: 'none' });
   }
 
@@ -129,8 +94,8 @@ export class Recommender {
     options: Pick<RecommendOptions, 'k' | 'filter'> = {},
   ): Promise<Recommendation[]> {
     const ranker = await this.#openRanker();
-    const candidates = this.#candidates(options.filter ?? {});
-    const found = await ranker.similar(this.#knownItem(item), checkedCount(options.k), candidates);
+    const candidates = this.#candidates.choose(options.filter ?? {});
+    const found = await ranker.similar(this.#items.require(item), checkedCount(options.k), candidates);
     return found.map(({ item: id, score }) => ({ item: this.originalItem(id), score }));
   }
 
@@ -139,7 +104,7 @@ export class Recommender {
     if (histories.length === 0) return [];
     const ranker = await this.#openRanker();
     const past = histories.map(history => {
-      const known = this.#knownHistory(history, options);
+      const known = this.#items.history(history, options);
       if (known) return known;
       throw new UserError('empty-history', 'an empty history has no vector', 'Give at least one item of the log.');
     });
@@ -156,7 +121,7 @@ export class Recommender {
 
   /** Vectors of some items. */
   async embedSome(items: readonly (string | number)[]): Promise<Float32Array[]> {
-    const ids = items.map(item => this.#knownItem(item));
+    const ids = items.map(item => this.#items.require(item));
     if (ids.length === 0) return [];
     const rows = await (await this.#openRanker()).itemVectors(Int32Array.from(ids));
     return ids.map((_, i) => rows.slice(i * this.dimension, (i + 1) * this.dimension));
@@ -169,7 +134,7 @@ export class Recommender {
 
   /** Items that have a name. */
   get items(): number {
-    return this.#catalogue.vocabulary.size;
+    return this.#items.count;
   }
 
   /** Users of the log; a bundle has none. */
@@ -190,7 +155,7 @@ export class Recommender {
     const { vocabulary } = this.#catalogue;
     const catalogue = { items: this.items, itemId: (id: string | number | bigint) => vocabulary.dense(id) };
     this.#columns = await readItemsFile(catalogue, { file, ...(key !== undefined && { key }) });
-    this.#filtered.clear();
+    this.#candidates.forget();
   }
 
   /** Names of the item columns that answers show and filters know. */
@@ -200,7 +165,7 @@ export class Recommender {
 
   /** What is known about an item: columns of the items file, or of the store. Values that are missing are left out. */
   describe(item: string | number): Record<string, string | number | boolean> {
-    const id = this.#knownItem(item);
+    const id = this.#items.require(item);
     const known: Record<string, string | number | boolean> = {};
     for (const [name, values] of this.#itemColumns()) {
       const value = values[id];
@@ -269,72 +234,6 @@ export class Recommender {
     this.close();
   }
 
-  /** In dense ids; undefined when nothing of it is known. */
-  #knownHistory(history: HistoryInput, options: RecommendOptions): History | undefined {
-    const known = history.flatMap(given => {
-      const event = typeof given === 'object' ? given : { item: given };
-      const id = options.unknown === 'skip' ? this.#itemId(event.item) : this.#knownItem(event.item);
-      return id === undefined ? [] : [{ ...event, id }];
-    });
-    if (known.length === 0) return undefined;
-    const last = known.at(-1)!.time;
-    const at = options.at ?? (last === undefined ? 0 : this.#now(last)); // without times every event has just happened
-    const times = Float64Array.from(known, event => event.time ?? at);
-    const wrong = [...times, at].find(time => !(time >= 0 && Number.isSafeInteger(time)));
-    if (wrong !== undefined) {
-      const remedy = `Times are whole numbers in the unit of the log (${this.#catalogue.timeKind}), from 0 on.`;
-      throw new UserError('bad-time', `${wrong} is no time`, remedy);
-    }
-    return {
-      items: Int32Array.from(known, event => event.id),
-      times,
-      actions: Int32Array.from(known, event => event.action ?? 0),
-      at,
-    };
-  }
-
-  /** Dense id by the log's; remembered, since histories name the same items again and again. */
-  #itemId(item: string | number): number | undefined {
-    const known = this.#ids.get(item);
-    if (known !== undefined) return known;
-    const id = this.#catalogue.vocabulary.dense(item);
-    if (id === undefined) return undefined;
-    if (this.#ids.size >= MOST_IDS) this.#ids.clear();
-    this.#ids.set(item, id);
-    return id;
-  }
-
-  #knownItem(item: string | number): number {
-    const id = this.#itemId(item);
-    if (id !== undefined) return id;
-    throw new UserError(
-      'unknown-item',
-      `the model knows no item "${item}"`,
-      'Leave it out of the history (in code, unknown: "skip" does).',
-    );
-  }
-
-  /** Undefined means the whole catalogue. The same filter gives the same object, so that a batch shares its scan. */
-  #candidates(filter: ItemFilter, allow?: readonly (string | number)[]): Candidates | undefined {
-    const filtered = Object.keys(filter).length > 0;
-    if (!filtered && !allow) return undefined;
-    const key = JSON.stringify(filter);
-    const known = filtered ? this.#filtered.get(key) : undefined;
-    const met = known ?? (filtered ? { ids: filterItems(this.#itemColumns(), filter, this.items) } : undefined);
-    if (met && !known) {
-      if (this.#filtered.size >= MOST_FILTERS) this.#filtered.clear();
-      this.#filtered.set(key, met);
-    }
-    if (!allow) return met;
-    const allowed = new Set(allow.map(item => this.#itemId(item)).filter(id => id !== undefined));
-    const within = met && new Set(met.ids);
-    return {
-      ids: Int32Array.from(allowed)
-        .filter(id => within?.has(id) ?? true)
-        .sort(),
-    };
-  }
-
   #itemColumns(): ItemColumns {
     this.#columns ??= this.#run.source ? readStoredColumns(this.#run.source) : new Map();
     return this.#columns;
@@ -354,11 +253,6 @@ export class Recommender {
       found.push({ item: this.originalItem(id), score: vocabulary.count(id), basis: 'popularity' });
     }
     return found;
-  }
-
-  #now(last: number): number {
-    this.#gap ??= this.#catalogue.longestGap;
-    return presentMoment(this.#catalogue.timeKind, last, this.#gap);
   }
 
   /** Opened by the first question: priors read the log's statistics. */

@@ -8,7 +8,7 @@ import { buildDefinition } from '../nn/build.js';
 import type { ModelShape, SideFeature } from '../nn/model-shape.js';
 import { UserError } from '../util/errors.js';
 import { SafetensorsFile } from '../util/safetensors.js';
-import type { ModelBuilder } from './train.js';
+import type { ModelBuilder } from './train-options.js';
 
 /** More different actions than this are taken for a mistake in the column. */
 const MOST_ACTIONS = 65_536;

@@ -2,7 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
-import type { HistoryEvent, Recommendation, Recommender } from '../jobs/recommend.js';
+import type { Recommender } from '../jobs/recommend.js';
+import type { HistoryEvent, Recommendation } from '../jobs/recommend-request.js';
 import { UserError } from '../util/errors.js';
 import type { EventJournal } from './event-journal.js';
 import type { ModelHost, ServedModel } from './model-host.js';

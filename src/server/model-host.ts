@@ -3,7 +3,8 @@
 
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { openRecommender, type PlannedRequest, type Recommendation, type Recommender } from '../jobs/recommend.js';
+import { openRecommender, type PlannedRequest, type Recommender } from '../jobs/recommend.js';
+import type { Recommendation } from '../jobs/recommend-request.js';
 import { UserError } from '../util/errors.js';
 import { Batcher, type BatcherOptions, Overloaded } from './batcher.js';
 

@@ -4,26 +4,26 @@
 //
 // One await per step: the loss of step t is read while step t + 1 is already enqueued.
 
-import { z } from 'zod';
 import type { ResolvedConfig } from '../config/schema.js';
 import { BatchStream } from '../data/batch/batch-stream.js';
-import { windowTokens } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import { costOf } from '../dist/balance/cost.js';
 import { type Communicator, gatherJson } from '../dist/comm/communicator.js';
 import { SingleRank } from '../dist/comm/single-rank.js';
-import { COST_FIT_STATE, CostFit } from '../dist/balance/cost-fit.js';
+import { CostFit } from '../dist/balance/cost-fit.js';
 import type { RunEvent, StepDone } from '../events/event.js';
 import { TurboError } from '../tensor/turbo-error.js';
 import { UserError } from '../util/errors.js';
 import type { Checkpoint, CheckpointFolder } from './checkpoint.js';
-import { afterValidation, type EarlyStoppingState, NOTHING_YET, shouldStop } from './early-stopping.js';
+import { afterValidation, type EarlyStoppingState, shouldStop } from './early-stopping.js';
 import { EventLog } from './event-log.js';
 import type { Learner } from './learner.js';
 import { plannedSteps } from './plan-steps.js';
 import type { Wishes } from './rank-sum.js';
 import type { RunFolder } from './run-folder.js';
-import { LaneOrder, type LanePlace, type StepPlan, type StepPlans } from './step-plan.js';
+import { LaneOrder, type LanePlace, type StepPlans } from './step-plan.js';
+import { type StepSize, stepSize } from './step-size.js';
+import { FRESH_EPOCH, FRESH_STATE, TRAINING_STATE, type TrainingState } from './training-state.js';
 
 export interface TrainingOptions {
   run: RunFolder;
@@ -53,28 +53,6 @@ export interface TrainingResult {
   seconds: number;
 }
 
-/** What a checkpoint holds beside tensors. */
-const STATE = z.strictObject({
-  cursor: z.strictObject({ epoch: z.int(), position: z.int() }),
-  early: z.strictObject({
-    best: z.strictObject({ value: z.number(), step: z.int(), epoch: z.int() }).nullable(),
-    waited: z.int(),
-  }),
-  /** Sums over the epoch so far; the loss is weighted by tokens. */
-  epoch: z.strictObject({ loss: z.number(), tokens: z.int(), seconds: z.number(), flops: z.number() }),
-  /** What tokens and pairs of tokens cost, fitted to the steps' times. */
-  cost: COST_FIT_STATE,
-  seconds: z.number(),
-});
-type TrainingState = z.infer<typeof STATE>;
-
-interface StepSize {
-  tokens: number;
-  /** Sum of the squared lengths. */
-  squares: number;
-  flops: number;
-}
-
 /** A step that has been enqueued and not yet waited for. */
 interface StepUnderWay extends StepSize {
   step: number;
@@ -85,7 +63,6 @@ interface StepUnderWay extends StepSize {
 }
 
 const NO_CHECKPOINT: ReturnType<CheckpointFolder['latest']> = { checkpoint: undefined, refused: [] };
-const FRESH_EPOCH: TrainingState['epoch'] = { loss: 0, tokens: 0, seconds: 0, flops: 0 };
 
 /** What a person can do about a loss that is no number; any other error is passed on. */
 function diverged(error: unknown, step: number): unknown {
@@ -107,12 +84,7 @@ export class Trainer {
   #log: EventLog | undefined;
   #stream!: BatchStream<LanePlace>;
   #step = 0;
-  #state: Omit<TrainingState, 'cost'> = {
-    cursor: { epoch: 0, position: 0 },
-    early: NOTHING_YET,
-    epoch: FRESH_EPOCH,
-    seconds: 0,
-  };
+  #state: Omit<TrainingState, 'cost'> = { ...FRESH_STATE };
   #cost: CostFit;
   #savedAt = -1;
   /** When the next checkpoint by time is due. */
@@ -200,7 +172,7 @@ export class Trainer {
         return ids.length > 0 ? batch : undefined;
       });
       this.#state.cursor = plan.next;
-      const size = this.#sizeOf(plan);
+      const size = stepSize(plan, plans.windows, learner.model.definition);
       this.#step++;
       const { agreed, ...started } = await learner.step(batches, {
         step: this.#step,
@@ -243,20 +215,6 @@ export class Trainer {
     const negatives = await counted;
     const rate = { tokensPerSecond: tokens / seconds, mfu };
     this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, ...rate, ...(negatives && { negatives }) });
-  }
-
-  /** What the step computes, for the events and the fit of its cost. */
-  #sizeOf({ lanes, tokens }: StepPlan): StepSize {
-    const { learner, plans } = this.#options;
-    const size = { tokens, squares: 0, flops: 0 };
-    for (const ids of lanes) {
-      for (const id of ids) {
-        const length = windowTokens(plans.windows, id);
-        size.squares += length * length;
-        size.flops += learner.model.definition.flops(length);
-      }
-    }
-    return size;
   }
 
   async #endEpoch(): Promise<void> {
@@ -306,7 +264,7 @@ export class Trainer {
     if (this.#world.size === 1) return;
     const own = { step: this.#step, state: { ...this.#state, cost: this.#cost.state } };
     const [first] = await gatherJson(this.#world, own);
-    const { cost: _cost, ...state } = STATE.parse(first!.state);
+    const { cost: _cost, ...state } = TRAINING_STATE.parse(first!.state);
     this.#step = first!.step;
     this.#savedAt = this.#leads ? this.#savedAt : first!.step;
     this.#state = state;
@@ -327,7 +285,7 @@ export class Trainer {
     this.#options.learner.restore(checkpoint);
     this.#step = checkpoint.step;
     this.#savedAt = checkpoint.step;
-    const { cost, ...state } = STATE.parse(checkpoint.state);
+    const { cost, ...state } = TRAINING_STATE.parse(checkpoint.state);
     this.#state = state;
     this.#cost = CostFit.restore(cost);
   }

@@ -1,0 +1,46 @@
+// The items a request may be answered with: those that meet its filter and are on its list.
+
+import type { ItemColumns } from '../data/items/item-columns.js';
+import { filterItems, type ItemFilter } from '../data/items/item-filter.js';
+import type { Candidates } from '../eval/item-ranker.js';
+import type { KnownItems } from './known-items.js';
+
+/** Different filters whose items are remembered. */
+const MOST_FILTERS = 100;
+
+export class CandidateFilter {
+  readonly #items: KnownItems;
+  readonly #columns: () => ItemColumns;
+  readonly #filtered = new Map<string, Candidates>();
+
+  constructor(items: KnownItems, columns: () => ItemColumns) {
+    this.#items = items;
+    this.#columns = columns;
+  }
+
+  /** Undefined means the whole catalogue. The same filter gives the same object, so that a batch shares its scan. */
+  choose(filter: ItemFilter, allow?: readonly (string | number)[]): Candidates | undefined {
+    const filtered = Object.keys(filter).length > 0;
+    if (!filtered && !allow) return undefined;
+    const key = JSON.stringify(filter);
+    const known = filtered ? this.#filtered.get(key) : undefined;
+    const met = known ?? (filtered ? { ids: filterItems(this.#columns(), filter, this.#items.count) } : undefined);
+    if (met && !known) {
+      if (this.#filtered.size >= MOST_FILTERS) this.#filtered.clear();
+      this.#filtered.set(key, met);
+    }
+    if (!allow) return met;
+    const allowed = new Set(allow.map(item => this.#items.find(item)).filter(id => id !== undefined));
+    const within = met && new Set(met.ids);
+    return {
+      ids: Int32Array.from(allowed)
+        .filter(id => within?.has(id) ?? true)
+        .sort(),
+    };
+  }
+
+  /** To be called when the columns have changed. */
+  forget(): void {
+    this.#filtered.clear();
+  }
+}

@@ -1,0 +1,191 @@
+// One rank's part of a training job: device, model and loop; on rank 0 also the test at the end, with the weights that
+// validation chose, and the report.
+
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Choice } from '../config/rules.js';
+import type { ResolvedConfig } from '../config/schema.js';
+import { partBounds } from '../data/batch/windows.js';
+import type { SequenceStore } from '../data/store/sequence-store.js';
+import { costOf } from '../dist/balance/cost.js';
+import { gatherJson } from '../dist/comm/communicator.js';
+import { agreeOn, type Fingerprints, type Ranks } from '../dist/launch/join-ranks.js';
+import { countItems } from '../eval/known-events.js';
+import { logLikelihood } from '../eval/log-likelihood.js';
+import { metricOf } from '../eval/metrics.js';
+import { rankCases } from '../eval/rank-cases.js';
+import { findAddon } from '../native/addon.js';
+import { Device } from '../native/device.js';
+import { chosenCheckpoint } from '../train/chosen-weights.js';
+import { Learner } from '../train/learner.js';
+import { planSteps, plannedSteps } from '../train/plan-steps.js';
+import type { RunDescription, RunFolder } from '../train/run-folder.js';
+import { Trainer } from '../train/trainer.js';
+import { writeFileAtomic } from '../util/atomic-file.js';
+import { UserError } from '../util/errors.js';
+import { sha256File } from '../util/hash.js';
+import { evaluateModel } from './evaluate.js';
+import { countUntrained, readPreparedSummary } from './left-out.js';
+import { measurePeak } from './measure-peak.js';
+import { fitRunPriors } from './priors.js';
+import { shapeModel } from './shape-model.js';
+import { StepTrace } from './trace-steps.js';
+import type { ResumeOptions } from './train-options.js';
+import type { TrainReport } from './train-report.js';
+import { judge } from './verdict.js';
+
+/** What rank 0 tells the other ranks about the job. */
+export interface SharedJob {
+  description: RunDescription;
+  store: string;
+}
+
+/** Trains on this rank, and tests on rank 0. */
+export async function runTraining(
+  run: RunFolder,
+  source: SequenceStore,
+  options: ResumeOptions & { choices?: readonly Choice[]; test?: boolean; ranks: Ranks },
+): Promise<TrainReport> {
+  const { world } = options.ranks;
+  const leads = world.rank === 0;
+  const { config } = run.description;
+  if (leads) {
+    run.checkpoints().sweep();
+    refuseIdleRanks(config, world.size);
+    await gatherJson<SharedJob>(world, { description: run.description, store: resolve(source.folder) });
+  }
+  await agreeOn(world, fingerprintsOf(source));
+  const stopVerifying = new AbortController();
+  const verified = !leads || options.verify === false ? Promise.resolve() : source.verify(stopVerifying.signal);
+  run.requireVerified(verified);
+  const device = Device.open(config.threads === undefined ? {} : { threads: config.threads });
+  try {
+    const shape = shapeModel(config, source, options.model);
+    const counts = countItems(source, config.trainOn === 'train' ? 'validation' : 'test');
+    const learner = new Learner({ device, config, shape, counts, world });
+    const peakFlops = leads ? await measurePeak(device) : 1;
+    const plans = planSteps(
+      source,
+      config,
+      costOf(length => shape.definition.flops(length)),
+    );
+    if (leads)
+      options.onStart?.({
+        run: run.path,
+        config,
+        choices: options.choices ?? [],
+        model: run.description.model,
+        users: source.users,
+        items: source.items,
+        prepared: readPreparedSummary(source.folder),
+        ...countUntrained(source, config),
+        tokensPerEpoch: plans.tokens,
+        totalSteps: plannedSteps(plans, config),
+        ...learner.model.counts,
+        peakFlops,
+      });
+    const validate = validation(learner, source, config);
+    const trace = !leads || options.trace === undefined ? undefined : new StepTrace(device, options.trace);
+    const trainer = new Trainer({
+      run,
+      source,
+      learner,
+      plans,
+      world,
+      peakFlops,
+      onFresh: () => loadInitialWeights(run, learner),
+      ...(validate && { validate }),
+      onEvent: event => {
+        trace?.see(event);
+        if (leads) options.onEvent?.(event);
+      },
+      ...(options.signal && { signal: options.signal }),
+    });
+    const { early, ...result } = await trainer.run();
+    trace?.write();
+    const done = result.reason !== 'interrupted';
+    const { best } = early;
+    if (leads && done && best && best.step !== result.step) learner.takeEvaluated(chosenCheckpoint(run));
+    await verified;
+    const { evaluated } = learner;
+    const priors = leads && done ? await fitRunPriors({ run, model: evaluated, source, config }) : undefined;
+    const weights = priors?.weights;
+    const tested =
+      leads &&
+      done &&
+      options.test !== false &&
+      source.lengths.some((length, user) => length > source.split.validationEnd[user]!);
+    const how = { model: evaluated, source, config, part: 'test', ...(weights && { priors: weights }) } as const;
+    const test = tested ? await evaluateModel(how) : undefined;
+    const stillImproving = result.reason !== 'patience' && best !== null && early.waited === 0;
+    const report: TrainReport = {
+      run: run.path,
+      ...result,
+      best,
+      metric: config.evaluation.metric,
+      chosenOn: config.evaluation.on,
+      stillImproving,
+      digest: await learner.evaluated.digest(),
+      seed: config.seed,
+      threads: device.stats().threads,
+      parameters: learner.model.counts,
+      ...(priors && { priors }),
+      ...(test && { test }),
+      ...(leads && done && options.test !== false && { verdict: judge({ run: run.path, test, stillImproving }) }),
+    };
+    if (leads) writeFileAtomic(run.report, `${JSON.stringify(report, null, 2)}\n`);
+    return report;
+  } catch (error) {
+    await verified; // a damaged store is the cause of whatever else went wrong
+    throw error;
+  } finally {
+    stopVerifying.abort();
+    device.dispose();
+  }
+}
+
+/** A rank without a lane would only wait. */
+function refuseIdleRanks({ batch }: ResolvedConfig, ranks: number): void {
+  if (batch.lanes >= ranks) return;
+  throw new UserError(
+    'few-lanes',
+    `batch.lanes is ${batch.lanes}, and a step cannot be divided over ${ranks} ranks`,
+    `Give --set batch.lanes=${ranks} or more: the result depends on lanes, never on ranks, so choose them for the largest number of ranks you mean to use.`,
+  );
+}
+
+/** What all ranks must have in common. The config is rank 0's. */
+function fingerprintsOf(source: SequenceStore): Fingerprints {
+  return { store: source.fingerprint, code: sha256File(findAddon().path), node: process.version };
+}
+
+/** Exported weights to start from; they must be the ones that the run was begun with. */
+function loadInitialWeights(run: RunFolder, learner: Learner): void {
+  const { initialWeights } = run.description;
+  if (!initialWeights) return;
+  const file = run.find(initialWeights.place);
+  if (!existsSync(file) || sha256File(file) !== initialWeights.sha256) {
+    throw new UserError(
+      'other-weights',
+      `${file} ${existsSync(file) ? 'is no longer the file' : 'is gone, the file'} that ${run.path} was to start from`,
+      'Put it back as it was, or train a new run: --run names it.',
+    );
+  }
+  learner.start(file);
+}
+
+/** The chosen metric on the events that choose the epoch; nothing when there are none, or when they are trained on. */
+function validation(
+  learner: Learner,
+  source: SequenceStore,
+  config: ResolvedConfig,
+): (() => Promise<number>) | undefined {
+  const { exclude, targets, metric, users, on: part } = config.evaluation;
+  const [starts, ends] = partBounds(source, part);
+  if ((part === 'validation' && config.trainOn !== 'train') || !ends.some((end, user) => end > starts[user]!))
+    return undefined;
+  const held = { source, part, ...(users && { users }) } as const;
+  if (metric === 'loglik') return () => logLikelihood({ ...held, model: learner.evaluated });
+  const which = { ...held, exclude, targets };
+  return async () => metricOf(await rankCases({ ...which, model: learner.evaluated }), metric);
+}

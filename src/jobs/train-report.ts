@@ -1,0 +1,53 @@
+// What training tells: once before the first step, once at the end.
+
+import type { Choice } from '../config/rules.js';
+import type { ResolvedConfig } from '../config/schema.js';
+import type { EvaluationReport } from '../eval/report.js';
+import type { TrainingResult } from '../train/trainer.js';
+import type { PreparedSummary } from './left-out.js';
+import type { RunPriors } from './priors.js';
+import type { Verdict } from './verdict.js';
+
+export interface TrainStart {
+  run: string;
+  config: ResolvedConfig;
+  /** Settings that the rules chose from the log. */
+  choices: readonly Choice[];
+  /** Kind of the model: the config's, or the name that a model of one's own gives itself. */
+  model: string;
+  users: number;
+  items: number;
+  /** What preparing left out or guessed; undefined when the store has no report. */
+  prepared: PreparedSummary | undefined;
+  /** Training events that no batch ever holds, because histories are longer than the model's length. */
+  untrainedEvents: number;
+  trainingEvents: number;
+  tokensPerEpoch: number;
+  totalSteps: number;
+  denseParameters: number;
+  blockParameters: number;
+  tableParameters: number;
+  peakFlops: number;
+}
+
+/** What `report.json` holds. */
+export interface TrainReport extends Omit<TrainingResult, 'early'> {
+  run: string;
+  best: { value: number; step: number; epoch: number } | null;
+  metric: string;
+  /** Events that chose the epoch; figures on `test` events that were chosen on them are no held-out figures. */
+  chosenOn: 'validation' | 'test';
+  /** The last validation was the best one, and training stopped for another reason than patience. */
+  stillImproving: boolean;
+  /** SHA-256 of the weights that were tested: the best validated ones, the last ones without validation. */
+  digest: string;
+  seed: number;
+  threads: number;
+  parameters: { blockParameters: number; denseParameters: number; tableParameters: number };
+  /** How the log's priors were fitted; absent without them. */
+  priors?: RunPriors;
+  /** Absent when the run was interrupted or not to be tested, or when the split holds out no test events. */
+  test?: EvaluationReport;
+  /** What the result means; absent when the run was interrupted. */
+  verdict?: Verdict;
+}
