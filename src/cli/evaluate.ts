@@ -26,11 +26,13 @@ export function evaluateCommand() {
     .option('--store <folder>', "where the run's sequence store is now, if it was moved")
     .option('--no-verify', 'do not compare the store with its checksums')
     .option('--threads <count>', 'worker threads', wholeNumber)
+    .option('--segments', 'also by history length, target popularity, and new or repeated targets')
     .option('--json', 'print the report as JSON')
-    .action(async (run, { json, part, exclude, threads, store, verify }) => {
+    .action(async (run, { json, part, exclude, threads, store, verify, segments = false }) => {
       const report = await evaluate(run, {
         part,
         verify,
+        segments,
         ...(exclude && { exclude }),
         ...(threads && { threads }),
         ...(store !== undefined && { store }),

@@ -27,11 +27,13 @@ export type Metrics = Record<string, Estimate>;
 
 const Z_95 = 1.959964;
 
-/** Score of one case under one metric; k is ignored by mrr. */
-function score(metric: string, rank: number, k: number, items: number): number {
-  if (metric === 'mrr') return rank > items ? 0 : 1 / rank;
-  if (rank > k || rank > items) return 0;
-  return metric === 'ndcg' ? 1 / Math.log2(rank + 1) : 1;
+/** Score of one case under a metric such as `hr@10`, `ndcg@10` or `mrr`. */
+function scorer(name: string, items: number): (rank: number) => number {
+  const [metric = '', k = '0'] = name.split('@');
+  const last = Math.min(Number(k), items);
+  if (metric === 'mrr') return rank => (rank > items ? 0 : 1 / rank);
+  if (metric === 'ndcg') return rank => (rank > last ? 0 : 1 / Math.log2(rank + 1));
+  return rank => (rank > last ? 0 : 1);
 }
 
 /** Mean over cases with its interval over users (ratio estimator: users may have different numbers of cases). */
@@ -64,29 +66,42 @@ function numberUsers(users: Int32Array): { index: Int32Array; count: number } {
   return { index, count: seen.size };
 }
 
-export function computeMetrics(cases: RankedCases, cutoffs: readonly number[]): Metrics {
+/** Scores summed over the cases of each user; users in order of appearance. */
+export interface UserScores {
+  /** Cases of each user. */
+  counts: Float64Array;
+  /** By metric. */
+  sums: ReadonlyMap<string, Float64Array>;
+}
+
+export function userScores(cases: RankedCases, names: readonly string[]): UserScores {
   const { index, count } = numberUsers(cases.users);
   const counts = new Float64Array(count);
   for (const user of index) counts[user]!++;
-  const perUser = (metric: string, k: number): Float64Array => {
-    const sums = new Float64Array(count);
+  const sums = names.map(name => {
+    const score = scorer(name, cases.items);
+    const ofUser = new Float64Array(count);
     cases.ranks.forEach((rank, c) => {
-      sums[index[c]!]! += score(metric, rank, k, cases.items);
+      ofUser[index[c]!]! += score(rank);
     });
-    return sums;
-  };
+    return [name, ofUser] as const;
+  });
+  return { counts, sums: new Map(sums) };
+}
+
+export function computeMetrics(cases: RankedCases, cutoffs: readonly number[]): Metrics {
+  const names = [...cutoffs.map(k => `hr@${k}`), ...cutoffs.map(k => `ndcg@${k}`), 'mrr'];
+  const { counts, sums } = userScores(cases, names);
   const metrics: Metrics = {};
-  for (const k of cutoffs) metrics[`hr@${k}`] = overCases(perUser('hr', k), counts);
-  for (const k of cutoffs) metrics[`ndcg@${k}`] = overCases(perUser('ndcg', k), counts);
-  for (const k of cutoffs) metrics[`recall@${k}`] = overUsers(perUser('hr', k), counts);
-  metrics['mrr'] = overCases(perUser('mrr', 0), counts);
+  for (const name of names.slice(0, -1)) metrics[name] = overCases(sums.get(name)!, counts);
+  for (const k of cutoffs) metrics[`recall@${k}`] = overUsers(sums.get(`hr@${k}`)!, counts);
+  metrics['mrr'] = overCases(sums.get('mrr')!, counts);
   return metrics;
 }
 
 /** One metric by its config name (`hr@10`, `ndcg@10`, `mrr`), for choosing the best epoch. */
 export function metricOf(cases: RankedCases, name: string): number {
-  const [metric = '', k = '0'] = name.split('@');
-  let sum = 0;
-  for (const rank of cases.ranks) sum += score(metric, rank, Number(k), cases.items);
+  const score = scorer(name, cases.items);
+  const sum = cases.ranks.reduce((total, rank) => total + score(rank), 0);
   return cases.ranks.length === 0 ? 0 : sum / cases.ranks.length;
 }

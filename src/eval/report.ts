@@ -5,6 +5,7 @@ import { formatCount, formatShare, table } from '../util/terminal.js';
 import type { ListQuality } from './list-quality.js';
 import type { Metrics } from './metrics.js';
 import type { PriorWeights } from './priors/weights.js';
+import { type Segment, SEGMENT_METRICS } from './segments.js';
 
 export interface EvaluationReport {
   part: 'validation' | 'test';
@@ -27,6 +28,8 @@ export interface EvaluationReport {
    * `recency`, and `blend`, the best weighted sum of the three on validation.
    */
   metrics: Record<string, Metrics>;
+  /** By history length, target popularity, and new or repeated targets; where asked for. */
+  segments?: Segment[];
   /** Weights of the log's priors in the model's scores. */
   priors?: PriorWeights;
   lists: ListQuality;
@@ -62,7 +65,27 @@ export function describeEvaluation(report: EvaluationReport): string {
       `(${formatShare(lists.popularShareOfTargets, 1)} of the true targets do)`,
     `${formatShare(report.repeatedTargets, 1)} of the targets are repeats; the item just seen ranks first in ` +
       `${formatShare(report.selfFirst, 1)} of the cases (${formatShare(report.selfTargets, 1)} of the targets are it)`,
+    ...(report.segments ? ['', describeSegments(report.segments)] : []),
   ].join('\n');
+}
+
+/** The model with bootstrap intervals, and the best of the others under NDCG@10. */
+function describeSegments(segments: readonly Segment[]): string {
+  const rows = segments.map(({ by, name, cases, model, others }) => {
+    const best = Object.entries(others)
+      .filter(([ranker]) => ranker !== 'model alone')
+      .sort(([, a], [, b]) => b['ndcg@10']! - a['ndcg@10']!)[0];
+    return [
+      `${by}: ${name}`,
+      formatCount(cases),
+      ...SEGMENT_METRICS.map(metric => {
+        const { value, low, high } = model[metric]!;
+        return `${value.toFixed(4)} (${low.toFixed(4)} to ${high.toFixed(4)})`;
+      }),
+      best ? `${best[1]['ndcg@10']!.toFixed(4)} ${best[0]}` : '',
+    ];
+  });
+  return table(['segment', 'cases', ...SEGMENT_METRICS, 'best baseline, ndcg@10'], rows);
 }
 
 /** Recall equals HR where every user has one case; printing both would only look like more evidence. */

@@ -3,16 +3,17 @@
 import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import { type Baseline, MarkovBaseline, RecencyBaseline } from '../eval/baselines.js';
+import { caseFacts, shareOf } from '../eval/case-facts.js';
 import { listQuality } from '../eval/list-quality.js';
-import { computeMetrics } from '../eval/metrics.js';
+import { computeMetrics, type RankedCases } from '../eval/metrics.js';
 import { fitPriors } from '../eval/priors/fit-priors.js';
 import { LogPriors } from '../eval/priors/log-priors.js';
 import { rankWithPriors } from '../eval/priors/rank-with-priors.js';
 import type { PriorWeights } from '../eval/priors/weights.js';
 import { rankBaseline } from '../eval/rank-baseline.js';
 import { rankCases } from '../eval/rank-cases.js';
-import { repeats } from '../eval/repeats.js';
 import type { EvaluationReport } from '../eval/report.js';
+import { segmentCases } from '../eval/segments.js';
 import type { Model } from '../nn/model.js';
 import { OpenRun } from './open-run.js';
 import type { ModelBuilder } from './train-options.js';
@@ -31,17 +32,20 @@ export interface EvaluateOptions {
   store?: string;
   /** Compare the store with its checksums meanwhile (default true). */
   verify?: boolean;
+  /** Figures by history length, target popularity, and new or repeated targets (default false). */
+  segments?: boolean;
 }
 
 /** Evaluates the run in a folder, with the weights that validation chose. */
 export async function evaluate(path: string, options: EvaluateOptions = {}): Promise<EvaluationReport> {
-  const { part = 'test', exclude, verify = true, ...opening } = options;
+  const { part = 'test', exclude, verify = true, segments = false, ...opening } = options;
   using run = new OpenRun(path, opening);
   const { evaluation, ...rest } = run.config;
   const config = { ...rest, evaluation: { ...evaluation, ...(exclude && { exclude }) } };
   const { model, source, priors } = run;
   if (verify) await source.verify();
-  return await evaluateModel({ model, source, config, part, ...(priors && { priors }) });
+  const { report } = await evaluateModel({ model, source, config, part, segments, ...(priors && { priors }) });
+  return report;
 }
 
 export interface EvaluateModelInput {
@@ -51,9 +55,16 @@ export interface EvaluateModelInput {
   part: 'validation' | 'test';
   /** Weights of the log's priors; the model alone when absent. */
   priors?: PriorWeights;
+  segments?: boolean;
 }
 
-export async function evaluateModel(input: EvaluateModelInput): Promise<EvaluationReport> {
+export interface Evaluated {
+  report: EvaluationReport;
+  /** Of the model as it recommends. */
+  ranks: RankedCases;
+}
+
+export async function evaluateModel(input: EvaluateModelInput): Promise<Evaluated> {
   const started = performance.now();
   const { model, source, config, part, priors } = input;
   const { exclude, cutoffs, targets } = config.evaluation;
@@ -65,17 +76,14 @@ export async function evaluateModel(input: EvaluateModelInput): Promise<Evaluati
   const cases = priors
     ? await rankWithPriors({ ...full, weights: priors, ranked: model, listLength: LIST_LENGTH })
     : alone;
-  const metrics: EvaluationReport['metrics'] = { model: computeMetrics(cases, cutoffs) };
-  if (priors) metrics['model alone'] = computeMetrics(alone, cutoffs);
+  const rankers: Record<string, RankedCases> = { model: cases, ...(priors && { 'model alone': alone }) };
   const { popularity, successors } = log;
   const baselines: Baseline[] = [
     popularity,
     new MarkovBaseline(popularity, successors),
     new RecencyBaseline(popularity),
   ];
-  for (const baseline of baselines) {
-    metrics[baseline.name] = computeMetrics(rankBaseline({ ...which, baseline, maxLength }), cutoffs);
-  }
+  for (const baseline of baselines) rankers[baseline.name] = rankBaseline({ ...which, baseline, maxLength });
   if (hasValidation(source)) {
     const { weights } = await fitPriors({
       device: model.device,
@@ -85,9 +93,10 @@ export async function evaluateModel(input: EvaluateModelInput): Promise<Evaluati
       targets,
       metric: 'ndcg@10',
     });
-    metrics['blend'] = computeMetrics(await rankWithPriors({ ...full, weights }), cutoffs);
+    rankers['blend'] = await rankWithPriors({ ...full, weights });
   }
-  return {
+  const facts = caseFacts({ ...which, maxLength });
+  const report: EvaluationReport = {
     part,
     fingerprint: source.fingerprint,
     split: source.split.kind,
@@ -96,13 +105,19 @@ export async function evaluateModel(input: EvaluateModelInput): Promise<Evaluati
     items: source.items,
     cases: cases.ranks.length,
     excludedTargets: cases.ranks.filter(rank => rank > source.items).length,
-    ...repeats({ ...which, maxLength }),
+    repeatedTargets: shareOf(facts.repeated),
+    selfTargets: shareOf(facts.self),
     selfFirst: cases.selfFirst / Math.max(1, cases.ranks.length),
-    metrics,
+    metrics: Object.fromEntries(Object.entries(rankers).map(([name, of]) => [name, computeMetrics(of, cutoffs)])),
+    ...(input.segments && {
+      segments: segmentCases({ rankers, facts, targets: cases.targets, counts: log.counts }),
+    }),
     ...(priors && { priors }),
     lists: listQuality({ k: LIST_LENGTH, lists: cases.lists, targets: cases.targets, popularity: log.counts }),
     seconds: (performance.now() - started) / 1000,
   };
+  const { ranks, users, items } = cases;
+  return { report, ranks: { ranks, users, items } };
 }
 
 export function hasValidation({ split }: SequenceSource): boolean {

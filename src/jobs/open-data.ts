@@ -97,7 +97,7 @@ function changed(run: string, files: readonly string[], changes: readonly string
 
 /** `run.json` goes first: a folder without it holds no run, whatever else is in it. */
 function forgetRun(run: string): void {
-  for (const name of ['run.json', 'checkpoints', 'events.jsonl', 'report.json']) {
+  for (const name of ['run.json', 'checkpoints', 'events.jsonl', 'report.json', 'priors.json', 'ranks.safetensors']) {
     rmSync(join(run, name), { recursive: true, force: true });
   }
 }

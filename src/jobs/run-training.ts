@@ -28,6 +28,7 @@ import { evaluateModel } from './evaluate.js';
 import { countUntrained, readPreparedSummary } from './left-out.js';
 import { measurePeak } from './measure-peak.js';
 import { fitRunPriors } from './priors.js';
+import { saveRunRanks } from './run-ranks.js';
 import { shapeModel } from './shape-model.js';
 import { StepTrace } from './trace-steps.js';
 import type { ResumeOptions } from './train-options.js';
@@ -116,7 +117,10 @@ export async function runTraining(
       options.test !== false &&
       source.lengths.some((length, user) => length > source.split.validationEnd[user]!);
     const how = { model: evaluated, source, config, part: 'test', ...(weights && { priors: weights }) } as const;
-    const test = tested ? await evaluateModel(how) : undefined;
+    const evaluation = tested ? await evaluateModel(how) : undefined;
+    const test = evaluation?.report;
+    const digest = await evaluated.digest();
+    if (evaluation) saveRunRanks(run, evaluation, digest);
     const stillImproving = result.reason !== 'patience' && best !== null && early.waited === 0;
     const report: TrainReport = {
       run: run.path,
@@ -125,7 +129,7 @@ export async function runTraining(
       metric: config.evaluation.metric,
       chosenOn: config.evaluation.on,
       stillImproving,
-      digest: await learner.evaluated.digest(),
+      digest,
       seed: config.seed,
       threads: device.stats().threads,
       parameters: learner.model.counts,

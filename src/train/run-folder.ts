@@ -1,5 +1,5 @@
 // What a run leaves behind, and where: `run.json` (resolved config, data), `events.jsonl`, `checkpoints/`, `report.json`,
-// `priors.json` (weights of the log's priors).
+// `priors.json` (weights of the log's priors), `ranks.safetensors` (rank of every test case).
 // A run is known by its identity, a hash of all that decides its result. `run.json` carries a checksum: a run that was
 // edited by hand is refused, because its checkpoints and figures would no longer be those of its config.
 
@@ -73,7 +73,7 @@ export function placeOf(run: string, path: string): Place {
 }
 
 /** Temporary names of files that are written whole; see `writeFileAtomic`. */
-const TEMP_FILE = /^\.[\w-]+\.jsonl?\.\d+\.tmp$/;
+const TEMP_FILE = /^\.[\w-]+\.(jsonl?|safetensors)\.\d+\.tmp$/;
 
 /** Makes this process the only one that writes in the folder, and removes what a killed one left half written. */
 export async function holdRun(path: string): Promise<FolderLock> {
@@ -158,6 +158,10 @@ export class RunFolder {
 
   get priors(): string {
     return join(this.path, 'priors.json');
+  }
+
+  get ranks(): string {
+    return join(this.path, 'ranks.safetensors');
   }
 
   checkpoints(): CheckpointFolder {
