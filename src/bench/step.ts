@@ -1,15 +1,14 @@
 // `turbogr bench step`: whole training steps of the trainer's own code (embedding, blocks with position and time bias,
 // sampled softmax, table update, AdamW) on random jagged batches, as a share of the FMA peak measured between the steps.
 //
-// T tokens, n_s length of a sequence, D width, L blocks, P parameters of the blocks.
-//
 //   mfu        useful work: real tokens, causal half, as the model's definition counts its FLOPs
-//   mfu_paper  the TurboGR paper's counting: attention not halved. 6 P T + 12 D L sum n^2, FuXi twice the second term
+//   mfu_paper  the TurboGR paper's counting: attention not halved (nn/paper-flops.ts)
 import { Command, Option } from '@commander-js/extra-typings';
 import { resolveConfig } from '../config/resolve.js';
 import type { ConfigInput, ResolvedConfig } from '../config/schema.js';
 import { Device } from '../native/device.js';
 import { buildDefinition } from '../nn/build.js';
+import { paperFlops } from '../nn/paper-flops.js';
 import { SECONDS_PER_DAY } from '../nn/time-bias.js';
 import { Learner } from '../train/learner.js';
 import { UserError } from '../util/errors.js';
@@ -77,9 +76,6 @@ const PRESETS: Record<string, Partial<StepCase>> = {
 
 /** About 5 ms of one core. */
 const BUSY_ROUNDS = 500_000;
-
-/** The paper's count of attention, in units of 12 D L n^2 for a sequence: FuXi weighs the values three times over. */
-const PAPER_ATTENTION = { hstu: 1, sasrec: 1, fuxi: 2 };
 
 export interface StepReport {
   kind: string;
@@ -150,11 +146,7 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
   const definition = buildDefinition(config.model, SECONDS_PER_DAY);
   const sum = (value: (n: number) => number): number => lengths.reduce((total, n) => total + value(n), 0);
   const parameters = definition.parameters.reduce((total, spec) => total + spec.rows * spec.cols, 0);
-  const attention = 12 * size.d * size.blocks * PAPER_ATTENTION[size.kind];
-  const work = {
-    useful: sum(n => definition.flops(n)),
-    paper: sum(n => 6 * parameters * n + attention * n * n),
-  };
+  const work = { useful: sum(n => definition.flops(n)), paper: sum(paperFlops({ ...size, parameters })!) };
 
   using device = Device.open(options.threads === undefined ? {} : { threads: options.threads });
   const shape = { definition, items: size.items, positions: config.model.maxLength + 1, dropout: config.model.dropout };

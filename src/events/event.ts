@@ -1,6 +1,18 @@
 // Everything a run says about itself while it runs, one JSON object per line in `events.jsonl`. Whoever watches a run
 // (progress line, report, dashboard) reads these and nothing else.
 
+/** What a run was computed on. */
+export interface MachineFacts {
+  cpu: string;
+  cores: number;
+  memoryBytes: number;
+  /** Operating system and architecture. */
+  system: string;
+  node: string;
+  /** Instruction set of the kernels. */
+  isa: string;
+}
+
 export interface RunStarted {
   kind: 'run';
   step: number;
@@ -9,6 +21,11 @@ export interface RunStarted {
   model: { kind: string; denseParameters: number; tableParameters: number };
   config: unknown;
   threads: number;
+  /** The fields below are absent in logs of earlier versions. */
+  machine?: MachineFacts;
+  totalSteps?: number;
+  /** FMA peak in FLOP/s. */
+  peakFlops?: number;
 }
 
 export interface StepDone {
@@ -22,6 +39,8 @@ export interface StepDone {
   tokensPerSecond: number;
   /** Useful FLOPs over the FMA peak measured at the start of the run. */
   mfu: number;
+  /** The same as the TurboGR paper counts FLOPs; absent for a model of one's own. */
+  mfuPaper?: number;
   /** Per trained token, on some steps: draws that count once, masked draws, and repetitions of an earlier draw. */
   negatives?: { effective: number; masked: number; repeated: number };
 }
@@ -49,6 +68,44 @@ export interface Validated {
   seconds: number;
 }
 
+/** What needs no model, on the validation events and by the validation metric. */
+export interface BaselinesRanked {
+  kind: 'baselines';
+  step: number;
+  metric: string;
+  values: Record<string, number>;
+  seconds: number;
+}
+
+/** What one op costs in a step. */
+export interface OpCost {
+  stage: string;
+  op: string;
+  stream: string;
+  calls: number;
+  milliseconds: number;
+}
+
+/** A look inside a few steps, now and then. All figures are means of a step. */
+export interface StepsSampled {
+  kind: 'sample';
+  step: number;
+  /** How many steps were looked at. */
+  steps: number;
+  rank: number;
+  /** Wall clock. */
+  milliseconds: number;
+  ops: readonly OpCost[];
+  /** Milliseconds in which a stream computes or moves bytes. */
+  busy: Record<string, number>;
+  /** Milliseconds of communication during which nothing is computed. */
+  exposed: number;
+  /** Bytes, by owner. */
+  memory: Record<string, number>;
+  /** On some samples, what the streams did one after the other: [stream, op, lane, start, length] in microseconds. */
+  spans?: readonly (readonly [stream: string, op: string, lane: number, start: number, length: number])[];
+}
+
 export interface Checkpointed {
   kind: 'checkpoint';
   step: number;
@@ -61,6 +118,9 @@ export interface Resumed {
   step: number;
   from: string;
   refused: readonly { path: string; reason: string }[];
+  /** Absent in logs of earlier versions. */
+  threads?: number;
+  machine?: MachineFacts;
 }
 
 export interface Finished {
@@ -70,7 +130,26 @@ export interface Finished {
   digest: string;
 }
 
-export type RunEvent = RunStarted | StepDone | EpochDone | Validated | Checkpointed | Resumed | Finished;
+/** Training ended with an error. */
+export interface Failed {
+  kind: 'failed';
+  step: number;
+  /** Of a `UserError`; 'bug' otherwise. */
+  code: string;
+  message: string;
+}
+
+export type RunEvent =
+  | RunStarted
+  | StepDone
+  | StepsSampled
+  | EpochDone
+  | BaselinesRanked
+  | Validated
+  | Checkpointed
+  | Resumed
+  | Finished
+  | Failed;
 
 /** An event as it stands in the file. */
 export type LoggedEvent = RunEvent & { time: string };

@@ -5,21 +5,18 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Choice } from '../config/rules.js';
 import type { ResolvedConfig } from '../config/schema.js';
-import { partBounds } from '../data/batch/windows.js';
 import type { SequenceStore } from '../data/store/sequence-store.js';
 import { costOf } from '../dist/balance/cost.js';
 import { gatherJson } from '../dist/comm/communicator.js';
 import { agreeOn, type Fingerprints, type Ranks } from '../dist/launch/join-ranks.js';
 import { countItems } from '../eval/known-events.js';
-import { logLikelihood } from '../eval/log-likelihood.js';
-import { metricOf } from '../eval/metrics.js';
-import { rankCases } from '../eval/rank-cases.js';
 import { findAddon } from '../native/addon.js';
 import { Device } from '../native/device.js';
 import { chosenCheckpoint } from '../train/chosen-weights.js';
 import { Learner } from '../train/learner.js';
 import { planSteps, plannedSteps } from '../train/plan-steps.js';
 import type { RunDescription, RunFolder } from '../train/run-folder.js';
+import { StepSampler } from '../train/step-sampler.js';
 import { Trainer } from '../train/trainer.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
@@ -30,9 +27,10 @@ import { measurePeak } from './measure-peak.js';
 import { fitRunPriors } from './priors.js';
 import { saveRunRanks } from './run-ranks.js';
 import { shapeModel } from './shape-model.js';
-import { StepTrace } from './trace-steps.js';
+import { StepTrace, TRACED_STEPS } from './trace-steps.js';
 import type { ResumeOptions } from './train-options.js';
 import type { TrainReport } from './train-report.js';
+import { validation } from './validation.js';
 import { judge } from './verdict.js';
 
 /** What rank 0 tells the other ranks about the job. */
@@ -87,6 +85,8 @@ export async function runTraining(
       });
     const validate = validation(learner, source, config);
     const trace = !leads || options.trace === undefined ? undefined : new StepTrace(device, options.trace);
+    const skip = trace ? TRACED_STEPS : 0;
+    const sampler = leads ? new StepSampler({ device, held: () => learner.held(), rank: 0, skip }) : undefined;
     const trainer = new Trainer({
       run,
       source,
@@ -95,7 +95,8 @@ export async function runTraining(
       world,
       peakFlops,
       onFresh: () => loadInitialWeights(run, learner),
-      ...(validate && { validate }),
+      ...validate,
+      ...(sampler && { sample: step => sampler.after(step) }),
       onEvent: event => {
         trace?.see(event);
         if (leads) options.onEvent?.(event);
@@ -176,20 +177,4 @@ function loadInitialWeights(run: RunFolder, learner: Learner): void {
     );
   }
   learner.start(file);
-}
-
-/** The chosen metric on the events that choose the epoch; nothing when there are none, or when they are trained on. */
-function validation(
-  learner: Learner,
-  source: SequenceStore,
-  config: ResolvedConfig,
-): (() => Promise<number>) | undefined {
-  const { exclude, targets, metric, users, on: part } = config.evaluation;
-  const [starts, ends] = partBounds(source, part);
-  if ((part === 'validation' && config.trainOn !== 'train') || !ends.some((end, user) => end > starts[user]!))
-    return undefined;
-  const held = { source, part, ...(users && { users }) } as const;
-  if (metric === 'loglik') return () => logLikelihood({ ...held, model: learner.evaluated });
-  const which = { ...held, exclude, targets };
-  return async () => metricOf(await rankCases({ ...which, model: learner.evaluated }), metric);
 }

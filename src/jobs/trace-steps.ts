@@ -7,7 +7,7 @@ import { STAGES } from '../train/stages.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 
 /** Enough to see the rhythm; a viewer has trouble with much more. */
-const TRACED_STEPS = 50;
+export const TRACED_STEPS = 50;
 
 export class StepTrace {
   readonly #device: Device;

@@ -135,6 +135,18 @@ export class Learner {
     for (const { value } of tensors) this.#world.broadcast(this.#device, value, 0);
   }
 
+  /** Bytes that live from step to step, by owner. */
+  held(): Record<string, number> {
+    const bytes = (tensors: readonly { value: { size: number } }[]): number =>
+      tensors.reduce((sum, { value }) => sum + 4 * value.size, 0);
+    return {
+      'dense weights': bytes(this.model.parameters),
+      tables: bytes(this.model.tables),
+      'optimiser state': bytes(this.#parts.optimizer.state()),
+      ...(this.#average && { 'average of weights': bytes(this.#average.all) }),
+    };
+  }
+
   #updateAverage(): void {
     const { ema } = this.#config.optimizer;
     if (!this.#average || ema === undefined) return;

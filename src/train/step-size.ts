@@ -1,7 +1,6 @@
 // How much a step computes, for its events and for the fit of what steps cost.
 
 import { type Windows, windowTokens } from '../data/batch/windows.js';
-import type { ModelDefinition } from '../nn/definition.js';
 import type { StepPlan } from './step-plan.js';
 
 export interface StepSize {
@@ -9,15 +8,24 @@ export interface StepSize {
   /** Sum of the squared lengths. */
   squares: number;
   flops: number;
+  /** As the TurboGR paper counts them; absent where it has no count. */
+  paperFlops?: number;
 }
 
-export function stepSize({ lanes, tokens }: StepPlan, windows: Windows, definition: ModelDefinition): StepSize {
-  const size = { tokens, squares: 0, flops: 0 };
+/** FLOPs of a sequence of n events: useful work, and as the paper counts. */
+export interface FlopCounts {
+  useful: (n: number) => number;
+  paper?: ((n: number) => number) | undefined;
+}
+
+export function stepSize({ lanes, tokens }: StepPlan, windows: Windows, { useful, paper }: FlopCounts): StepSize {
+  const size: StepSize = { tokens, squares: 0, flops: 0, ...(paper && { paperFlops: 0 }) };
   for (const ids of lanes) {
     for (const id of ids) {
       const length = windowTokens(windows, id);
       size.squares += length * length;
-      size.flops += definition.flops(length);
+      size.flops += useful(length);
+      if (paper) size.paperFlops! += paper(length);
     }
   }
   return size;

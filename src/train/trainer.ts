@@ -16,13 +16,14 @@ import { TurboError } from '../tensor/turbo-error.js';
 import { UserError } from '../util/errors.js';
 import type { Checkpoint, CheckpointFolder } from './checkpoint.js';
 import { afterValidation, type EarlyStoppingState, shouldStop } from './early-stopping.js';
+import { computedOn, describeFailure, describeRun, flopCounts } from './describe-run.js';
 import { EventLog } from './event-log.js';
 import type { Learner } from './learner.js';
 import { plannedSteps } from './plan-steps.js';
 import type { Wishes } from './rank-sum.js';
 import type { RunFolder } from './run-folder.js';
 import { LaneOrder, type LanePlace, type StepPlans } from './step-plan.js';
-import { type StepSize, stepSize } from './step-size.js';
+import { type FlopCounts, type StepSize, stepSize } from './step-size.js';
 import { FRESH_EPOCH, FRESH_STATE, TRAINING_STATE, type TrainingState } from './training-state.js';
 
 export interface TrainingOptions {
@@ -36,6 +37,10 @@ export interface TrainingOptions {
   validate?: () => Promise<number>;
   /** FMA peak in FLOP/s, for the MFU of each epoch. */
   peakFlops: number;
+  /** What else to log after a step. */
+  sample?: (step: number) => RunEvent | undefined;
+  /** What needs no model, on the validation events; asked before the first validation. */
+  baselines?: () => Record<string, number>;
   /** Called when there is no checkpoint to continue from, before the first step. */
   onFresh?: () => void;
   /** Sees every event as it is logged. */
@@ -92,6 +97,8 @@ export class Trainer {
   #clock = performance.now();
   /** What the ranks agreed on with the last step. */
   #agreed: Wishes = { stop: false, save: false };
+  readonly #flops: FlopCounts;
+  #baselinesKnown = false;
 
   constructor(options: TrainingOptions) {
     this.#options = options;
@@ -104,6 +111,7 @@ export class Trainer {
     this.#leads = this.#world.rank === 0;
     const { definition } = options.learner.model;
     this.#cost = new CostFit(costOf(length => definition.flops(length)));
+    this.#flops = flopCounts(options.learner.model, this.#config.model);
   }
 
   /** Trains to the end, or continues from the newest sound checkpoint if the run has one. */
@@ -114,9 +122,10 @@ export class Trainer {
     await this.#startTogether();
     if (this.#leads) this.#log = new EventLog(this.#options.run.events, this.#step);
     if (checkpoint || refused.length > 0) {
-      this.#emit({ kind: 'resumed', step: this.#step, from: checkpoint?.path ?? 'the beginning', refused });
+      const from = checkpoint?.path ?? 'the beginning';
+      this.#emit({ kind: 'resumed', step: this.#step, from, refused, ...computedOn(this.#options.learner) });
     } else {
-      this.#emit(this.#describe());
+      this.#emit(describeRun(this.#options, this.#totalSteps));
     }
     const { source, plans, learner } = this.#options;
     const order = new LaneOrder(plans, learner.lanes);
@@ -129,6 +138,9 @@ export class Trainer {
       this.#emit({ kind: 'finished', step: this.#step, reason, digest });
       const { early, seconds, cursor } = this.#state;
       return { step: this.#step, epoch: cursor.epoch, reason, early, seconds };
+    } catch (error) {
+      this.#emit(describeFailure(error, this.#step));
+      throw error;
     } finally {
       this.#stream.close();
       this.#log?.close();
@@ -172,7 +184,7 @@ export class Trainer {
         return ids.length > 0 ? batch : undefined;
       });
       this.#state.cursor = plan.next;
-      const size = stepSize(plan, plans.windows, learner.model.definition);
+      const size = stepSize(plan, plans.windows, this.#flops);
       this.#step++;
       const { agreed, ...started } = await learner.step(batches, {
         step: this.#step,
@@ -196,8 +208,9 @@ export class Trainer {
     tokens,
     squares,
     flops,
+    paperFlops: counted,
     loss: pending,
-    negatives: counted,
+    negatives: drawn,
   }: StepUnderWay): Promise<void> {
     const loss = await pending.catch((error: unknown) => {
       throw diverged(error, step);
@@ -211,10 +224,12 @@ export class Trainer {
       seconds: sums.seconds + seconds,
       flops: sums.flops + flops,
     };
-    const mfu = flops / seconds / this.#options.peakFlops;
-    const negatives = await counted;
-    const rate = { tokensPerSecond: tokens / seconds, mfu };
+    const most = seconds * this.#options.peakFlops;
+    const negatives = await drawn;
+    const rate = { tokensPerSecond: tokens / seconds, mfu: flops / most, ...(counted && { mfuPaper: counted / most }) };
     this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, ...rate, ...(negatives && { negatives }) });
+    const sample = this.#options.sample?.(step);
+    if (sample) this.#emit(sample);
   }
 
   async #endEpoch(): Promise<void> {
@@ -227,11 +242,21 @@ export class Trainer {
     const { every, metric } = this.#config.evaluation;
     const due = (epoch + 1) % every === 0 || epoch + 1 === this.#config.epochs;
     if (!this.#options.validate || !due) return;
+    this.#rankBaselines(metric);
     const [value = 0] = await gatherJson(this.#world, this.#leads ? await this.#options.validate() : 0);
     const early = afterValidation(this.#state.early, { value, step: this.#step, epoch });
     this.#state.early = early;
     const best = early.best?.step === this.#step;
     this.#emit({ kind: 'validation', step: this.#step, epoch, metric, value, best, seconds: this.#tick() });
+  }
+
+  /** Once per process: their events do not change. */
+  #rankBaselines(metric: string): void {
+    if (this.#baselinesKnown || !this.#leads || !this.#options.baselines) return;
+    this.#baselinesKnown = true;
+    this.#tick();
+    const values = this.#options.baselines();
+    this.#emit({ kind: 'baselines', step: this.#step, metric, values, seconds: this.#tick() });
   }
 
   /** By steps or by time; when a checkpoint is written never changes a result. */
@@ -288,20 +313,6 @@ export class Trainer {
     const { cost, ...state } = TRAINING_STATE.parse(checkpoint.state);
     this.#state = state;
     this.#cost = CostFit.restore(cost);
-  }
-
-  #describe(): RunEvent {
-    const { run, source, learner } = this.#options;
-    const { users, items, fingerprint } = source;
-    const { denseParameters, tableParameters } = learner.model.counts;
-    return {
-      kind: 'run',
-      step: 0,
-      data: { users, items, trainTokens: this.#options.plans.tokens, fingerprint },
-      model: { kind: learner.model.definition.kind, denseParameters, tableParameters },
-      config: run.description.config,
-      threads: learner.model.device.stats().threads,
-    };
   }
 
   /** Seconds since the last tick, added to the run's. */

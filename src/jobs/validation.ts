@@ -1,0 +1,37 @@
+// What the trainer asks at the end of an epoch: the chosen metric on the events that choose the epoch, for the model and
+// for what needs no model.
+
+import type { ResolvedConfig } from '../config/schema.js';
+import { partBounds } from '../data/batch/windows.js';
+import type { SequenceSource } from '../data/sequence-source.js';
+import { logLikelihood } from '../eval/log-likelihood.js';
+import { metricOf } from '../eval/metrics.js';
+import { rankCases } from '../eval/rank-cases.js';
+import { validationBaselines } from '../eval/validation-baselines.js';
+import type { Learner } from '../train/learner.js';
+
+export interface Validation {
+  validate: () => Promise<number>;
+  /** Absent for log-likelihood, which baselines do not have. */
+  baselines?: () => Record<string, number>;
+}
+
+/** Nothing when there are no events to choose by, or when they are trained on. */
+export function validation(
+  learner: Learner,
+  source: SequenceSource,
+  { evaluation, trainOn }: ResolvedConfig,
+): Validation | undefined {
+  const { exclude, targets, metric, users, on: part } = evaluation;
+  const [starts, ends] = partBounds(source, part);
+  if ((part === 'validation' && trainOn !== 'train') || !ends.some((end, user) => end > starts[user]!))
+    return undefined;
+  const held = { source, part, ...(users && { users }) } as const;
+  if (metric === 'loglik') return { validate: () => logLikelihood({ ...held, model: learner.evaluated }) };
+  const which = { ...held, exclude, targets };
+  const { maxLength } = learner.model.definition;
+  return {
+    validate: async () => metricOf(await rankCases({ ...which, model: learner.evaluated }), metric),
+    baselines: () => validationBaselines({ ...which, maxLength }, metric),
+  };
+}

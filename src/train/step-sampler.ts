@@ -1,0 +1,123 @@
+// A look inside a few steps now and then: what each op costs, how busy the streams are, who holds the memory. Spans are
+// recorded for a handful of steps only, so a run pays nothing between the samples.
+
+import type { Span } from '../events/chrome-trace.js';
+import type { OpCost, StepsSampled } from '../events/event.js';
+import type { Device } from '../native/device.js';
+import { STAGES } from './stages.js';
+
+/** Steps of one sample. */
+const SAMPLED_STEPS = 4;
+/** Steps after which the first samples begin, and the distance of the later ones. */
+const FIRST_SAMPLES = [4, 16, 64];
+const EVERY = 256;
+/** A sample that shows the spans themselves shows at most so many; a log is no trace. */
+const MOST_SPANS = 1500;
+
+/** Bytes that live from step to step. */
+export type HeldBytes = Readonly<Record<string, number>>;
+
+export interface StepSamplerOptions {
+  device: Device;
+  held: () => HeldBytes;
+  rank: number;
+  /** Steps to leave alone, because somebody else reads their spans. */
+  skip?: number;
+}
+
+export class StepSampler {
+  readonly #options: StepSamplerOptions;
+  #seen = 0;
+  #samples = 0;
+  #since = 0;
+  #until = 0;
+
+  constructor(options: StepSamplerOptions) {
+    this.#options = options;
+  }
+
+  /** To be called after every step; the sample that ended with it, if one did. */
+  after(step: number): StepsSampled | undefined {
+    const { device, skip = 0 } = this.#options;
+    const seen = ++this.#seen - skip;
+    if (seen === this.#until && seen > 0) return this.#finish(step);
+    if (seen > this.#until && (FIRST_SAMPLES.includes(seen) || (seen > 0 && seen % EVERY === 0))) {
+      device.recordSpans(true);
+      this.#since = performance.now();
+      this.#until = seen + SAMPLED_STEPS;
+    }
+    return undefined;
+  }
+
+  #finish(step: number): StepsSampled {
+    const { device, held, rank } = this.#options;
+    const { spans } = device.spans();
+    device.recordSpans(false);
+    const milliseconds = (performance.now() - this.#since) / SAMPLED_STEPS;
+    const told = Math.log2(++this.#samples) % 1 === 0; // the first, second, fourth ... sample
+    return {
+      kind: 'sample',
+      step,
+      steps: SAMPLED_STEPS,
+      rank,
+      milliseconds,
+      ...summarize(spans, SAMPLED_STEPS),
+      memory: memoryByOwner(held(), device.stats().reservedBytes, process.memoryUsage.rss()),
+      ...(told && { spans: firstSpans(spans) }),
+    };
+  }
+}
+
+/** Means of a step, from the spans of several. */
+export function summarize(spans: readonly Span[], steps: number): Pick<StepsSampled, 'ops' | 'busy' | 'exposed'> {
+  const costs = new Map<string, OpCost>();
+  const busy: Record<string, number> = {};
+  for (const { stage: number, op, stream, start, end } of spans) {
+    const stage = STAGES[number] ?? 'other';
+    const key = `${stage} ${op} ${stream}`;
+    const cost = costs.get(key) ?? { stage, op, stream, calls: 0, milliseconds: 0 };
+    const milliseconds = (end - start) / 1000 / steps;
+    costs.set(key, { ...cost, calls: cost.calls + 1 / steps, milliseconds: cost.milliseconds + milliseconds });
+    busy[stream] = (busy[stream] ?? 0) + milliseconds;
+  }
+  const ops = [...costs.values()].sort((a, b) => b.milliseconds - a.milliseconds);
+  return { ops, busy, exposed: exposedCommunication(spans) / 1000 / steps };
+}
+
+/** Microseconds in which the comm stream works and no other does. */
+function exposedCommunication(spans: readonly Span[]): number {
+  const edges = spans.flatMap(({ stream, start, end }) => {
+    const comm = stream === 'comm' ? 1 : 0;
+    return [
+      { at: start, comm, other: 1 - comm },
+      { at: end, comm: -comm, other: comm - 1 },
+    ];
+  });
+  edges.sort((a, b) => a.at - b.at);
+  let [comm, other, last, exposed] = [0, 0, 0, 0];
+  for (const edge of edges) {
+    if (comm > 0 && other === 0) exposed += edge.at - last;
+    comm += edge.comm;
+    other += edge.other;
+    last = edge.at;
+  }
+  return exposed;
+}
+
+function memoryByOwner(held: HeldBytes, reserved: number, resident: number): Record<string, number> {
+  const known = Object.values(held).reduce((sum, bytes) => sum + bytes, 0);
+  return {
+    ...held,
+    'activations and scratch': Math.max(0, reserved - known),
+    'JavaScript, data, code': Math.max(0, resident - reserved),
+  };
+}
+
+function firstSpans(spans: readonly Span[]): NonNullable<StepsSampled['spans']> {
+  const ordered = spans.toSorted((a, b) => a.start - b.start).slice(0, MOST_SPANS);
+  const origin = ordered[0]?.start ?? 0;
+  const tenths = (microseconds: number): number => Math.round(microseconds * 10) / 10;
+  return ordered.map(
+    ({ stream, op, lane, start, end }) => [stream, op, lane, tenths(start - origin), tenths(end - start)] as const,
+  );
+}
