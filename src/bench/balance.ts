@@ -145,8 +145,8 @@ function* tokenAwareSteps(windows: Windows, { ranks, tokens }: Setting): Generat
     const lengths: number[] = [];
     const owner: number[] = [];
     for (let rank = 0; rank < ranks; rank++) {
-      for (let held = 0; held + next <= tokens; next = stream.next().value) {
-        held += next;
+      for (let filled = 0; filled + next <= tokens; next = stream.next().value) {
+        filled += next;
         lengths.push(next);
         owner.push(rank);
       }

@@ -27,10 +27,10 @@ export interface ScalingLaw {
 
 const STEPS = 8;
 const NARROWINGS = 16;
-const EXPONENTS: Range = { from: 0.005, to: 2 };
-const SHARPNESS: Range = { from: 0.5, to: 100 };
+const EXPONENTS: SearchRange = { from: 0.005, to: 2 };
+const SHARPNESS: SearchRange = { from: 0.5, to: 100 };
 
-interface Range {
+interface SearchRange {
   from: number;
   to: number;
 }
@@ -58,12 +58,12 @@ export function fitScalingLaw(points: readonly ScalingPoint[]): ScalingLaw {
   return best;
 }
 
-function grid({ from, to }: Range): number[] {
+function grid({ from, to }: SearchRange): number[] {
   return Array.from({ length: STEPS + 1 }, (_, i) => from * (to / from) ** (i / STEPS));
 }
 
 /** Two thirds as wide (in the logarithm), inside what makes sense. */
-function around(best: number, { from, to }: Range, sense: Range): Range {
+function around(best: number, { from, to }: SearchRange, sense: SearchRange): SearchRange {
   const reach = (to / from) ** (1 / 3);
   return { from: Math.max(sense.from, best / reach), to: Math.min(sense.to, best * reach) };
 }

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline/promises';
 import { ChoiceError, type ChoiceOption } from '../data/prepare/choice-error.js';
 import { printable } from '../util/text-width.js';
 
-export type Answers = Partial<Record<ChoiceOption, string>>;
+export type ChoiceAnswers = Partial<Record<ChoiceOption, string>>;
 
 const QUESTIONS: Record<ChoiceOption, string> = {
   user: 'Which column is the user?',
@@ -16,8 +16,8 @@ const QUESTIONS: Record<ChoiceOption, string> = {
 
 /** `work` must leave nothing behind when it fails. */
 export async function askChoices<T>(
-  work: (answers: Answers) => Promise<T>,
-  { signal, answers = {} }: { signal: AbortSignal; answers?: Answers },
+  work: (answers: ChoiceAnswers) => Promise<T>,
+  { signal, answers = {} }: { signal: AbortSignal; answers?: ChoiceAnswers },
 ): Promise<T> {
   try {
     return await work(answers);

@@ -4,7 +4,7 @@
 // keeps its stack.
 import { Command } from '@commander-js/extra-typings';
 import { VERSION } from '../native/platform.js';
-import { systemRefusal, UserError } from '../util/errors.js';
+import { explainSystemError, UserError } from '../util/errors.js';
 import { guardOutput } from '../util/interrupt.js';
 import { coloured, fitted } from '../util/terminal.js';
 import { printableLines } from '../util/text-width.js';
@@ -53,7 +53,7 @@ guardOutput();
 try {
   await program.parseAsync();
 } catch (error) {
-  const told = error instanceof UserError ? error : systemRefusal(error);
+  const told = error instanceof UserError ? error : explainSystemError(error);
   if (!told) throw error;
   if (process.argv.includes('--json')) {
     const { code, message, remedy } = told;

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { ITEM_FILTER, type ItemFilter } from '../data/items/item-filter.js';
 import { recommendAll, type RecommendAllOptions } from '../jobs/recommend-all.js';
 import { openRecommender, type Recommender } from '../jobs/recommend.js';
-import type { HistoryEvent } from '../jobs/recommend-request.js';
+import type { HistoryInput } from '../jobs/recommend-request.js';
 import { UserError } from '../util/errors.js';
 import { interruptible } from '../util/interrupt.js';
 import { formatCount, ProgressLine } from '../util/terminal.js';
@@ -90,7 +90,6 @@ const ID = z.union([z.string(), z.number()]);
 const HISTORY = z.array(
   z.union([ID, z.strictObject({ item: ID, time: z.number().optional(), action: z.int().optional() })]),
 );
-type History = (string | number | HistoryEvent)[];
 
 interface HistoryFlags {
   history?: string[] | undefined;
@@ -99,7 +98,7 @@ interface HistoryFlags {
 }
 
 /** The events of all flags, in this order; undefined when there is none. */
-function readHistory({ history, historyItem, historyFile }: HistoryFlags): History | undefined {
+function readHistory({ history, historyItem, historyFile }: HistoryFlags): HistoryInput | undefined {
   if (!history && !historyItem && historyFile === undefined) return undefined;
   const listed = (history ?? []).flatMap(list => (list.trimStart().startsWith('[') ? parseJson(list) : splitIds(list)));
   const filed = historyFile === undefined ? [] : parseJson(readText(historyFile));
@@ -112,7 +111,7 @@ function readText(file: string): string {
   throw new UserError('no-file', `${file} does not exist`, 'Check the path of --history-file.');
 }
 
-function parseJson(text: string): History {
+function parseJson(text: string): HistoryInput {
   try {
     return HISTORY.parse(JSON.parse(text)).map(event => {
       if (typeof event !== 'object') return event;

@@ -1,9 +1,7 @@
 // Named starting points: the published settings, and what to train with when there is no publication to follow.
 // A recipe is a plain config; any key can be overridden.
 
-import type { ConfigInput } from './schema.js';
-
-type ModelInput = NonNullable<ConfigInput['model']>;
+import type { ConfigInput, ModelInput } from './schema.js';
 
 /** Shared by the public MovieLens recipes: 128 users a batch, 101 epochs, AdamW without decay or warm-up. */
 function movieLens(model: ModelInput): ConfigInput {

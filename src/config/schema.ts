@@ -197,6 +197,8 @@ export const configSchema = z.strictObject({
 
 /** What a person may write: every key optional. */
 export type ConfigInput = z.input<typeof configSchema>;
+/** The `model` part of what people write. */
+export type ModelInput = NonNullable<ConfigInput['model']>;
 /** Every key present; see `resolveConfig` for the derived ones. */
 export type Config = z.output<typeof configSchema>;
 export type ModelConfig = Config['model'] & { dqk: number; dv: number };

@@ -1,9 +1,7 @@
 // Named sizes: width, depth, heads and length together. `tiny` to `long` are the TurboGR paper's; `nano`, `micro` and
 // `mini` are ours, for small logs and laptops. An explicit key wins over its size.
 
-import type { ConfigInput } from './schema.js';
-
-type ModelInput = NonNullable<ConfigInput['model']>;
+import type { ModelInput } from './schema.js';
 
 export const SIZES: Record<NonNullable<ModelInput['size']>, ModelInput> = {
   nano: { d: 32, blocks: 2, heads: 1, maxLength: 64 },

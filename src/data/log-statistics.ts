@@ -22,11 +22,11 @@ export function logStatistics(source: SequenceSource): LogStatistics {
 /** Of every user's first held-out event, or the last training event where nothing is held out for validation. */
 function validationRepeats(source: SequenceSource): { validation: number; repeats: number } {
   const { trainEnd, validationEnd } = source.split;
-  const held = (user: number) => validationEnd[user]! > Math.max(1, trainEnd[user]!);
-  const validation = trainEnd.reduce((sum, _, user) => sum + (held(user) ? 1 : 0), 0);
+  const hasHeldOut = (user: number) => validationEnd[user]! > Math.max(1, trainEnd[user]!);
+  const validation = trainEnd.reduce((sum, _, user) => sum + (hasHeldOut(user) ? 1 : 0), 0);
   let [seen, repeated] = [0, 0];
   for (let user = 0; user < source.users; user++) {
-    if (validation > 0 && !held(user)) continue;
+    if (validation > 0 && !hasHeldOut(user)) continue;
     const target = validation > 0 ? Math.max(1, trainEnd[user]!) : trainEnd[user]! - 1;
     if (target < 1) continue;
     const item = new Int32Array(target + 1);

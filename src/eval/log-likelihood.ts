@@ -31,26 +31,26 @@ export async function logLikelihood({ model, source, part, users }: LikelihoodIn
   let [sum, events] = [0, 0];
   for (let position = 0; position < plan.batches(0); position++) {
     const batch = buffer.fill(plan.batch({ epoch: 0, position }));
-    const held = maskSeen(batch, starts);
+    const heldOut = maskSeen(batch, starts);
     using tape = new Tape(device, { training: false });
     using tensors = model.upload(batch);
     const states = tape.scope(() => model.encode(tape, tensors)); // [T, D]
     const options = { ...model.scorer.logit, positives: tensors.targets! };
     const [mean] = await device.read(fullSoftmax(tape, states, model.items, options));
-    sum -= mean! * held;
-    events += held;
+    sum -= mean! * heldOut;
+    events += heldOut;
   }
   return sum / events;
 }
 
 /** Marks targets that are no held-out events by -1; how many are left. */
 function maskSeen({ offsets, target, users, ends }: SourceBatch, starts: Int32Array): number {
-  let held = 0;
+  let heldOut = 0;
   users.forEach((user, b) => {
     const [from, to] = [offsets[b]!, offsets[b + 1]!];
     const seen = Math.max(0, to - from - (ends[b]! - starts[user]! + 1)); // the part is the window's tail
     target.fill(-1, from, from + seen);
-    held += to - from - seen;
+    heldOut += to - from - seen;
   });
-  return held;
+  return heldOut;
 }

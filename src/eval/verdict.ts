@@ -8,7 +8,7 @@ const DECISIVE = ['hr@1', 'hr@10', 'ndcg@10'];
 const SELF_EXCESS = 3;
 const SELF_SHARE = 0.2;
 
-export interface Verdict {
+export interface BaselineVerdict {
   /** Every decisive metric is above every baseline. */
   wins: boolean;
   /** Sentences to print, at least one. */
@@ -16,7 +16,7 @@ export interface Verdict {
 }
 
 /** `stillImproving`: the last validation of the run was its best. */
-export function verdict(report: EvaluationReport, { stillImproving = false } = {}): Verdict {
+export function verdict(report: EvaluationReport, { stillImproving = false } = {}): BaselineVerdict {
   const { model, 'model alone': _part, ...baselines } = report.metrics;
   const lost: string[] = [];
   for (const [name, metrics] of Object.entries(baselines)) {

@@ -5,15 +5,15 @@ import type { GradTarget } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
 
-type Range = readonly [from: number, to: number];
+type ColumnRange = readonly [from: number, to: number];
 
 export class GradBuffer {
   readonly tensor: Tensor<'f32'>;
   readonly #device: Device;
   /** Written columns: ascending, apart. */
-  #written: Range[];
+  #written: ColumnRange[];
 
-  private constructor(device: Device, tensor: Tensor<'f32'>, written: Range[]) {
+  private constructor(device: Device, tensor: Tensor<'f32'>, written: ColumnRange[]) {
     this.#device = device;
     this.tensor = tensor;
     this.#written = written;
@@ -46,8 +46,8 @@ export class GradBuffer {
     return this.tensor;
   }
 
-  #gaps(from: number, to: number): Range[] {
-    const gaps: Range[] = [];
+  #gaps(from: number, to: number): ColumnRange[] {
+    const gaps: ColumnRange[] = [];
     let at = from;
     for (const [start, end] of this.#written) {
       if (end <= at || start >= to) continue;
@@ -58,7 +58,7 @@ export class GradBuffer {
     return gaps;
   }
 
-  #zero(gaps: Range[]): void {
+  #zero(gaps: ColumnRange[]): void {
     for (const [from, to] of gaps) {
       const columns = this.tensor.columns(from, to - from);
       this.#device.call('fill_constant').number(0).tensor(columns).submit();
@@ -67,7 +67,7 @@ export class GradBuffer {
   }
 }
 
-function merged(ranges: Range[]): Range[] {
+function merged(ranges: ColumnRange[]): ColumnRange[] {
   const result: [number, number][] = [];
   for (const [from, to] of ranges.sort((a, b) => a[0] - b[0])) {
     const last = result.at(-1);

@@ -129,7 +129,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     url = await app.listen({ host, port });
   } catch (error) {
     await release();
-    throw portRefusal(error, host, port);
+    throw explainPort(error, host, port);
   }
   const watch = reload > 0 ? setInterval(() => void look(), reload * 1000) : undefined;
   watch?.unref();
@@ -161,7 +161,7 @@ function connections(server: NetServer): Promise<number> {
   return new Promise(resolve => server.getConnections((_error, count) => resolve(count ?? 0)));
 }
 
-function portRefusal(error: unknown, host: string, port: number): unknown {
+function explainPort(error: unknown, host: string, port: number): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'EADDRINUSE') {
     return new UserError('port-in-use', `${host}:${port} is in use`, 'Choose another port with --port.', {

@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { makeFolder, syncFolder, writeFileAtomic } from '../util/atomic-file.js';
 import { canonicalJson, sha256, sha256File } from '../util/hash.js';
 import { errorCode } from '../util/process-identity.js';
-import { type Dtype, SafetensorsFile, SafetensorsWriter } from '../util/safetensors.js';
+import { type StoredDtype, SafetensorsFile, SafetensorsWriter } from '../util/safetensors.js';
 
 const FORMAT = 'turbogr-checkpoint';
 const VERSION = 3;
@@ -22,7 +22,7 @@ const FILE_NAME = /^[\w-]+\.safetensors$/;
 /** A tensor to store; `read` is called when its turn comes, so that one tensor at a time is in memory. */
 export interface StoredTensor {
   name: string;
-  dtype: Dtype;
+  dtype: StoredDtype;
   shape: readonly number[];
   read(): Promise<NodeJS.ArrayBufferView>;
 }

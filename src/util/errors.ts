@@ -18,7 +18,7 @@ export class UserError extends Error {
 const AGAIN = 'then give the command again: a run goes on from its last checkpoint, anything else starts anew.';
 
 /** What the system refuses and a person can mend: by the codes of Node, and by the words of libraries that have none. */
-const REFUSALS = [
+const SYSTEM_ERRORS = [
   { code: 'disk-full', sign: /ENOSPC|EDQUOT|No space left on device/, what: 'the disk is full', mend: 'Make room,' },
   {
     code: 'read-only',
@@ -36,10 +36,10 @@ const REFUSALS = [
 ];
 
 /** The error as one that a person can act on, if it is the system's and they can. */
-export function systemRefusal(error: unknown): UserError | undefined {
+export function explainSystemError(error: unknown): UserError | undefined {
   if (!(error instanceof Error)) return undefined;
-  const refusal = REFUSALS.find(({ sign }) => sign.test(error.message));
-  if (!refusal) return undefined;
+  const known = SYSTEM_ERRORS.find(({ sign }) => sign.test(error.message));
+  if (!known) return undefined;
   const [reason] = error.message.split('\n');
-  return new UserError(refusal.code, `${refusal.what} (${reason})`, `${refusal.mend} ${AGAIN}`, { cause: error });
+  return new UserError(known.code, `${known.what} (${reason})`, `${known.mend} ${AGAIN}`, { cause: error });
 }

@@ -126,9 +126,9 @@ export class Random {
   shuffle(values: Int32Array | Uint32Array | Float64Array): void {
     for (let i = values.length - 1; i > 0; i--) {
       const j = this.below(i + 1);
-      const held = values[i]!;
+      const swapped = values[i]!;
       values[i] = values[j]!;
-      values[j] = held;
+      values[j] = swapped;
     }
   }
 }

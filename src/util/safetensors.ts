@@ -8,7 +8,7 @@ import { writeFully } from './atomic-file.js';
 import { UserError } from './errors.js';
 
 const ELEMENT_BYTES = { F64: 8, I64: 8, U64: 8, F32: 4, I32: 4, U32: 4, F16: 2, BF16: 2, I16: 2, U16: 2, I8: 1, U8: 1 };
-export type Dtype = keyof typeof ELEMENT_BYTES;
+export type StoredDtype = keyof typeof ELEMENT_BYTES;
 
 /** The typed array of each dtype; the two 16-bit floats come as their bits. */
 interface ArrayOf {
@@ -25,9 +25,9 @@ interface ArrayOf {
   I8: Int8Array;
   U8: Uint8Array;
 }
-export type TensorArray<T extends Dtype> = ArrayOf[T];
+export type TensorArray<T extends StoredDtype> = ArrayOf[T];
 
-const VIEW: { [T in Dtype]: (buffer: ArrayBuffer) => ArrayOf[T] } = {
+const VIEW: { [T in StoredDtype]: (buffer: ArrayBuffer) => ArrayOf[T] } = {
   F64: buffer => new Float64Array(buffer),
   I64: buffer => new BigInt64Array(buffer),
   U64: buffer => new BigUint64Array(buffer),
@@ -43,7 +43,7 @@ const VIEW: { [T in Dtype]: (buffer: ArrayBuffer) => ArrayOf[T] } = {
 };
 
 export interface TensorSpec {
-  readonly dtype: Dtype;
+  readonly dtype: StoredDtype;
   readonly shape: readonly number[];
 }
 
@@ -130,7 +130,7 @@ export class SafetensorsWriter {
 /** A small file at once. */
 export function writeSafetensors(
   path: string,
-  tensors: Readonly<Record<string, { dtype: Dtype; shape: readonly number[]; data: NodeJS.ArrayBufferView }>>,
+  tensors: Readonly<Record<string, { dtype: StoredDtype; shape: readonly number[]; data: NodeJS.ArrayBufferView }>>,
   metadata: Record<string, string> = {},
 ): void {
   const writer = new SafetensorsWriter(path, tensors, metadata);
@@ -176,7 +176,7 @@ export class SafetensorsFile {
   }
 
   /** A whole tensor, in memory of its own. */
-  read<T extends Dtype>(name: string, dtype: T): TensorArray<T> {
+  read<T extends StoredDtype>(name: string, dtype: T): TensorArray<T> {
     const place = this.find(name, dtype);
     const bytes = new Uint8Array(place.end - place.begin);
     readFully(this.fd, bytes, this.dataStart + place.begin, this.path);
@@ -184,7 +184,7 @@ export class SafetensorsFile {
   }
 
   /** Elements from `start` on, as many as `target` holds: a single read of the range, no allocation. */
-  readInto<T extends Dtype>(name: string, dtype: T, start: number, target: TensorArray<T>): void {
+  readInto<T extends StoredDtype>(name: string, dtype: T, start: number, target: TensorArray<T>): void {
     const place = this.find(name, dtype);
     const from = place.begin + start * ELEMENT_BYTES[dtype];
     if (start < 0 || from + target.byteLength > place.end) {
@@ -195,7 +195,7 @@ export class SafetensorsFile {
   }
 
   /** Where a tensor is in the file, for readers that map it. Aligned to its element. */
-  place(name: string, dtype: Dtype): { offset: number; bytes: number } {
+  place(name: string, dtype: StoredDtype): { offset: number; bytes: number } {
     const { begin, end } = this.find(name, dtype);
     const offset = this.dataStart + begin;
     if (offset % ELEMENT_BYTES[dtype] !== 0) throw damaged(this.path, `'${name}' begins at byte ${offset}, unaligned`);
@@ -206,7 +206,7 @@ export class SafetensorsFile {
     closeSync(this.fd);
   }
 
-  private find(name: string, dtype: Dtype): Placed {
+  private find(name: string, dtype: StoredDtype): Placed {
     const place = this.placed.get(name);
     if (!place) throw damaged(this.path, `no tensor '${name}'; there are ${[...this.placed.keys()].join(', ')}`);
     if (place.dtype !== dtype) throw damaged(this.path, `'${name}' is ${place.dtype}, expected ${dtype}`);
@@ -233,7 +233,10 @@ export function readFully(fd: number, bytes: Uint8Array, position: number, path:
 
 const HEADER = z.looseObject({ __metadata__: z.record(z.string(), z.string()).optional() });
 const ENTRY = z.object({
-  dtype: z.custom<Dtype>(value => typeof value === 'string' && Object.hasOwn(ELEMENT_BYTES, value), 'unknown dtype'),
+  dtype: z.custom<StoredDtype>(
+    value => typeof value === 'string' && Object.hasOwn(ELEMENT_BYTES, value),
+    'unknown dtype',
+  ),
   shape: z.array(z.int().nonnegative()),
   data_offsets: z.tuple([z.int().nonnegative(), z.int().nonnegative()]),
 });

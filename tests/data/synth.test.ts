@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Catalogue } from '../../src/data/synth/catalogue.js';
+import { VideoCatalogue } from '../../src/data/synth/video-catalogue.js';
 import { PERIOD_END, PERIOD_START, SECOND_HALF_START } from '../../src/data/synth/clock.js';
 import { CsvWriter } from '../../src/data/synth/csv-writer.js';
 import { LOG_COLUMNS } from '../../src/data/synth/log-rows.js';
@@ -28,11 +28,11 @@ function readRows(path: string): number[][] {
   return lines.map(line => line.split(',').map(Number));
 }
 
-describe('Catalogue', () => {
+describe('VideoCatalogue', () => {
   test('gives every video one id', () => {
     fc.assert(
       fc.property(fc.integer({ min: 50, max: 700 }), fc.nat(), (videos, seed) => {
-        const catalogue = new Catalogue(videos, seed);
+        const catalogue = new VideoCatalogue(videos, seed);
         const ids = new Set<number>();
         for (let topic = 0; topic < catalogue.topics; topic++) {
           for (let rank = 0; rank < catalogue.topicSize(topic); rank++) ids.add(catalogue.id(topic, rank));
@@ -44,7 +44,7 @@ describe('Catalogue', () => {
   });
 
   test('draws ranks with the probabilities it states', () => {
-    const catalogue = new Catalogue(2000, 1);
+    const catalogue = new VideoCatalogue(2000, 1);
     const size = catalogue.topicSize(3);
     const draws = 20_000;
     const counts = new Float64Array(size);
@@ -55,7 +55,7 @@ describe('Catalogue', () => {
   });
 
   test('keeps a series inside its topic and comes round to its start', () => {
-    const catalogue = new Catalogue(500, 1);
+    const catalogue = new VideoCatalogue(500, 1);
     for (let rank = 0; rank < catalogue.topicSize(0); rank++) {
       const seen = new Set<number>();
       for (let step = 0; step < 16; step++) seen.add(catalogue.seriesRank(0, rank, step));
@@ -108,7 +108,7 @@ describe('the shape', () => {
 describe('a user', () => {
   test('watches at rising times inside the period, hardly a video twice, and reacts within reason', () => {
     const shape = resolveShape({ users: 60, videos: 30_000, meanLength: 800 });
-    const events = new UserEvents(new Catalogue(shape.videos, 1), 1);
+    const events = new UserEvents(new VideoCatalogue(shape.videos, 1), 1);
     let [total, repeats, clicks, likes, faults] = [0, 0, 0, 0, 0];
     shape.lengths.forEach((length, user) => {
       events.start(user, length);
@@ -134,7 +134,7 @@ describe('a user', () => {
   });
 
   test('is more active in the evening than at night, in sessions', () => {
-    const events = new UserEvents(new Catalogue(20_000, 1), 1);
+    const events = new UserEvents(new VideoCatalogue(20_000, 1), 1);
     const hours = new Float64Array(24);
     let longGaps = 0;
     for (let user = 0; user < 20; user++) {
@@ -154,7 +154,7 @@ describe('a user', () => {
   });
 
   test('keeps to a few topics for a while, and to others later', () => {
-    const catalogue = new Catalogue(20_000, 1);
+    const catalogue = new VideoCatalogue(20_000, 1);
     const topicOf = new Int32Array(20_000);
     for (let topic = 0; topic < catalogue.topics; topic++) {
       for (let rank = 0; rank < catalogue.topicSize(topic); rank++) topicOf[catalogue.id(topic, rank)] = topic;
@@ -177,7 +177,7 @@ describe('a user', () => {
   });
 
   test('of the largest size still fits the period', () => {
-    const events = new UserEvents(new Catalogue(1_000_000, 1), 1);
+    const events = new UserEvents(new VideoCatalogue(1_000_000, 1), 1);
     events.start(0, 228_000);
     let clamped = 0;
     for (let i = 0; i < 228_000; i++) {
@@ -189,7 +189,7 @@ describe('a user', () => {
   });
 
   test('clicks more on videos of a topic dear to them', () => {
-    const events = new UserEvents(new Catalogue(20_000, 1), 1);
+    const events = new UserEvents(new VideoCatalogue(20_000, 1), 1);
     const clicks = { dear: [0, 0], other: [0, 0] };
     events.start(1, 20_000);
     for (let i = 0; i < 20_000; i++) {
@@ -205,7 +205,7 @@ describe('a user', () => {
 
 describe('the margin', () => {
   const shape = resolveShape({ users: 500, videos: 1000, meanLength: 100 });
-  const catalogue = new Catalogue(shape.videos, shape.seed);
+  const catalogue = new VideoCatalogue(shape.videos, shape.seed);
 
   test('lies between popularity, Markov and the oracle, far apart', () => {
     const margin = measureMargin(catalogue, shape);

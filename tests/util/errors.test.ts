@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemRefusal } from '../../src/util/errors.js';
+import { explainSystemError } from '../../src/util/errors.js';
 
 test.each([
   ['ENOSPC: no space left on device, write', 'disk-full'],
@@ -7,13 +7,13 @@ test.each([
   ["EACCES: permission denied, mkdir '/root/x'", 'no-permission'],
   ["EROFS: read-only file system, open '/x'", 'read-only'],
 ])('what a person can mend is said with a remedy: %s', (message, code) => {
-  const told = systemRefusal(new Error(message));
+  const told = explainSystemError(new Error(message));
   expect(told).toMatchObject({ code });
   expect(told!.message).toContain(message.split('\n')[0]);
   expect(told!.message).not.toContain('\n');
 });
 
 test('any other error is a bug of ours', () => {
-  expect(systemRefusal(new TypeError('x is not a function'))).toBeUndefined();
-  expect(systemRefusal('ENOSPC')).toBeUndefined();
+  expect(explainSystemError(new TypeError('x is not a function'))).toBeUndefined();
+  expect(explainSystemError('ENOSPC')).toBeUndefined();
 });

@@ -117,14 +117,14 @@ export class BatchPlan implements BatchOrder<Cursor> {
 
 function cutBatches(windows: Windows, order: Int32Array, size: BatchSize): Int32Array {
   const cuts = [0];
-  let held = 0;
+  let filled = 0;
   for (let i = 0; i < order.length; i++) {
     const weight = 'tokens' in size ? windowTokens(windows, order[i]!) : 1;
-    if (held + weight > ('tokens' in size ? size.tokens : size.users)) {
+    if (filled + weight > ('tokens' in size ? size.tokens : size.users)) {
       cuts.push(i);
-      held = 0;
+      filled = 0;
     }
-    held += weight;
+    filled += weight;
   }
   if (order.length > 0) cuts.push(order.length);
   return Int32Array.from(cuts);

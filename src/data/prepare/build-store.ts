@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { UserError } from '../../util/errors.js';
 import { makeFolder, writeFileAtomic } from '../../util/atomic-file.js';
 import { planShards } from '../store/shard-writer.js';
-import type { Columns } from './columns.js';
+import type { LogColumns } from './columns.js';
 import { compactRange, rankItems, writeItems } from './compact-items.js';
 import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
 import { Engine, count, parseBytes } from './engine.js';
 import { writeFeatures } from './features.js';
 import { applyFilters } from './filters.js';
 import { checkedSplit, finishStore } from './finish-store.js';
-import { Lanes } from './lanes.js';
+import { ShardWorkers } from './shard-workers.js';
 import type { PrepareOptions, PrepareReport, Progress, Stage } from './options.js';
 import { isReaderBug, readLog } from './read-log.js';
 import { type Source, UNREADABLE, openSource } from './source.js';
@@ -92,21 +92,24 @@ async function build(
     const { lengths } = userIds;
     const { itemIds, split, written } = await timed('sort and write', async () => {
       const places = 'listed' in items ? items.listed.length : 0;
-      const lanes = new Lanes({ ...resources, places, events: events.total });
+      const workers = new ShardWorkers({ ...resources, places, events: events.total });
       try {
         const onEvents = (done: number): void => void (share = done / events.total);
         const shards = planShards(lengths);
-        await sortEvents(lanes, { folder, plan, shards, lengths, onEvents });
-        const ranked = 'listed' in items ? rankItems(items, lanes.tallies) : items;
+        await sortEvents(workers, { folder, plan, shards, lengths, onEvents });
+        const ranked = 'listed' in items ? rankItems(items, workers.tallies) : items;
         const dense = 'dense' in ranked ? ranked.dense : undefined;
         const whileSealing = async () => ({
           itemIds: 'dense' in ranked ? writeItems(folder, ranked) : ranked,
           split: checkedSplit({ folder, shards, lengths, userIds, timeKind: columns.timeKind, rule }),
         });
-        const [sealed, rest] = await Promise.all([sealEvents(lanes, { folder, plan, shards, dense }), whileSealing()]);
+        const [sealed, rest] = await Promise.all([
+          sealEvents(workers, { folder, plan, shards, dense }),
+          whileSealing(),
+        ]);
         return { written: sealed, ...rest };
       } finally {
-        await lanes.close();
+        await workers.close();
       }
     });
     const catalogue = catalogueSize(itemIds.entry.size, options.catalogue);
@@ -142,7 +145,7 @@ async function build(
   }
 }
 
-async function listItems(engine: Engine, columns: Columns, options: PrepareOptions): Promise<boolean> {
+async function listItems(engine: Engine, columns: LogColumns, options: PrepareOptions): Promise<boolean> {
   if (options.itemsFile === undefined) return false;
   const source = await openSource(engine, options.itemsFile, {
     format: undefined,
@@ -187,7 +190,7 @@ function catalogueSize(vocabulary: number, reserved: number | undefined): number
 
 async function eventTotals(
   engine: Engine,
-  { timeKind }: Columns,
+  { timeKind }: LogColumns,
 ): Promise<{ total: number; lastRow: number; first: number | null; last: number | null }> {
   const span = timeKind === 'order' ? '' : `, min(${ofEvent('time')}) AS first, max(${ofEvent('time')}) AS last`;
   const row = await engine.row(`SELECT count(*) AS n, max(rowid) AS last_row${span} FROM ${EVENTS}`);

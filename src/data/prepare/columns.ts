@@ -41,7 +41,7 @@ export interface Surprises {
 
 export const NO_SURPRISES: Surprises = { text: new Map(), timeDigits: undefined };
 
-export interface Columns {
+export interface LogColumns {
   /** SQL types with which the source's columns are to be read. */
   readonly readAs: ReadonlyMap<string, string>;
   readonly user: Field;
@@ -75,7 +75,7 @@ export async function resolveColumns(
   engine: Engine,
   source: Source,
   { options, surprises }: Request,
-): Promise<Columns> {
+): Promise<LogColumns> {
   const names = nameColumns(source, options);
   const { user, item, time, action, bits, rating, extra } = names;
   const readAs = new Map(bits.map(bit => [bit, 'UTINYINT']));

@@ -79,13 +79,13 @@ export function writeItems(folder: string, { first, counts, byRank, dense, seen 
     );
   }
   const piece = new Int32Array(PIECE);
-  let held = 0;
+  let filled = 0;
   for (let place = 0; place < dense.length; place++) {
     const id = dense[place] ?? -1;
-    if (id >= 0) piece[held++] = id;
-    if (held === PIECE || place === dense.length - 1) {
-      writer.addOrder(piece.subarray(0, held));
-      held = 0;
+    if (id >= 0) piece[filled++] = id;
+    if (filled === PIECE || place === dense.length - 1) {
+      writer.addOrder(piece.subarray(0, filled));
+      filled = 0;
     }
   }
   return { ...writer.finish(), seen };

@@ -6,7 +6,7 @@ import { UserError } from '../../util/errors.js';
 import { SafetensorsWriter, type TensorSpec } from '../../util/safetensors.js';
 import { fileEntry } from '../store/file-entry.js';
 import type { FeatureEntry } from '../store/store-index.js';
-import type { Columns } from './columns.js';
+import type { LogColumns } from './columns.js';
 import { ITEMS, ITEM_ORDER, USERS, USER_ORDER } from './dictionary.js';
 import { type Engine, count, identifier, int32Column, literal, numericColumn } from './engine.js';
 import type { FeatureTable } from './options.js';
@@ -18,7 +18,7 @@ const NUMBER = /^(BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMA
 export interface FeatureOptions {
   readonly folder: string;
   readonly tables: readonly FeatureTable[];
-  readonly columns: Columns;
+  readonly columns: LogColumns;
 }
 
 type FeatureColumn = FeatureEntry['columns'][number];

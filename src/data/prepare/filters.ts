@@ -3,7 +3,7 @@
 // Planning is apart from doing, so that a filter that cannot work is refused before the log is read.
 
 import { UserError } from '../../util/errors.js';
-import type { Columns } from './columns.js';
+import type { LogColumns } from './columns.js';
 import { type Engine, count, literal } from './engine.js';
 import type { PrepareOptions, PrepareReport } from './options.js';
 import { EVENTS, ofEvent } from './stage.js';
@@ -19,7 +19,7 @@ export interface FilterPlan {
   readonly atLeast: { readonly user: number; readonly item: number };
 }
 
-export function planFilters(columns: Columns, options: PrepareOptions): FilterPlan {
+export function planFilters(columns: LogColumns, options: PrepareOptions): FilterPlan {
   const { minRating, actions, from, to, dropRepeats, minUser = 1, minItem = 1, kCore = 1 } = options;
   const steps: { name: string; remove: string }[] = [];
   if (minRating !== undefined) {
@@ -88,7 +88,7 @@ async function eventCount(engine: Engine): Promise<number> {
   return count(await engine.row(`SELECT count(*) AS n FROM ${EVENTS}`), 'n');
 }
 
-function actionCondition({ action }: Columns, wanted: readonly string[]): string {
+function actionCondition({ action }: LogColumns, wanted: readonly string[]): string {
   if (!action) throw new UserError('no-action', '--actions needs an action column', 'Name it with --action.');
   if (action.kind === 'label') return `${ACTION} IN (${wanted.map(literal).join(', ')})`;
   const codes = wanted.map(text => {

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { UserError } from '../../util/errors.js';
 import { type SplitRule, parseSplit } from '../store/split.js';
-import { type Columns, NO_SURPRISES, resolveColumns } from './columns.js';
+import { type LogColumns, NO_SURPRISES, resolveColumns } from './columns.js';
 import { type Engine, literal } from './engine.js';
 import { type FilterPlan, planFilters } from './filters.js';
 import type { PrepareOptions } from './options.js';
@@ -23,7 +23,7 @@ export interface ReadOptions {
 }
 
 export interface ReadLog {
-  readonly columns: Columns;
+  readonly columns: LogColumns;
   readonly rule: SplitRule;
   readonly filters: FilterPlan;
   readonly staged: Staged;
@@ -90,7 +90,7 @@ async function openSources(engine: Engine, options: PrepareOptions, wholeRows: b
   return sources;
 }
 
-function planSplit({ timeKind }: Columns, { split }: PrepareOptions): SplitRule {
+function planSplit({ timeKind }: LogColumns, { split }: PrepareOptions): SplitRule {
   const rule = parseSplit(split, text => parseTime(text, timeKind));
   if (rule.kind !== 'time' || timeKind !== 'order') return rule;
   throw new UserError(

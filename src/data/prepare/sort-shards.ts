@@ -1,4 +1,4 @@
-// One lane's part of the sort: the events of consecutive users by (user, time, input order), handed to the shard writer,
+// One worker's part of the sort: the events of consecutive users by (user, time, input order), handed to the shard writer,
 // which cuts the users, and counted by item. Many logs lie in that order already: so they are first taken as they lie, and
 // from the first event that is out of order on DuckDB sorts them, out of core where it must.
 

@@ -7,7 +7,7 @@ import { UserError } from '../../util/errors.js';
 import { formatCount, formatShare } from '../../util/terminal.js';
 import type { TimeKind } from '../store/store-index.js';
 import { badRowText } from './bad-row-text.js';
-import type { Columns, Field } from './columns.js';
+import type { LogColumns, Field } from './columns.js';
 import { type Engine, type Row, count, literal } from './engine.js';
 import type { BadRow, PrepareReport } from './options.js';
 import { type Source, UNREADABLE, checkGzip } from './source.js';
@@ -49,7 +49,7 @@ export interface StageOptions {
 export async function stage(
   engine: Engine,
   sources: readonly Source[],
-  columns: Columns,
+  columns: LogColumns,
   { rejects, onFile }: StageOptions,
 ): Promise<Staged> {
   const fields = stagedFields(columns, sources);
@@ -80,7 +80,7 @@ export async function stage(
 
 export interface SettleOptions {
   readonly sources: readonly Source[];
-  readonly columns: Columns;
+  readonly columns: LogColumns;
   readonly rejects: string;
   /** Where the rejects stay when there are too many of them and the store is given up. */
   readonly keepRejects: string;
@@ -105,7 +105,7 @@ interface StagedField {
 }
 
 /** Column names and types of the staged table, in order. */
-function stagedFields(columns: Columns, sources: readonly Source[]): StagedField[] {
+function stagedFields(columns: LogColumns, sources: readonly Source[]): StagedField[] {
   const { user, item, time, action, extras } = columns;
   return [
     ...[user, item, time, action].filter(field => field !== undefined),
@@ -137,7 +137,7 @@ interface BadRule {
 }
 
 /** Reasons for which a row that could be read is bad all the same; the first that holds counts. */
-function badRules({ user, item, time, timeKind, action }: Columns, sources: readonly Source[]): BadRule[] {
+function badRules({ user, item, time, timeKind, action }: LogColumns, sources: readonly Source[]): BadRule[] {
   const missing = ({ name }: Field, role: string): BadRule => ({
     when: `${ofEvent(name)} IS NULL`,
     reason: `${role} missing`,
@@ -178,7 +178,7 @@ function anyOf(rules: readonly BadRule[]): string {
 async function stageFile(
   engine: Engine,
   source: Source,
-  { fields, readAs }: { fields: readonly StagedField[]; readAs: Columns['readAs'] },
+  { fields, readAs }: { fields: readonly StagedField[]; readAs: LogColumns['readAs'] },
 ): Promise<void> {
   const members = fields.map(({ name, sqlType, expression }) => {
     const value = expression(source);

@@ -1,7 +1,7 @@
 // After reading: whether a column that the sample showed as whole numbers holds anything else. Then it is not what it was
 // taken for, and the log is read once more, so that a value means the same wherever in the log it stands.
 
-import type { Columns, Surprises } from './columns.js';
+import type { LogColumns, Surprises } from './columns.js';
 import { type Engine, count } from './engine.js';
 import { DECIMAL } from './sample-columns.js';
 import { type Source, UNREADABLE } from './source.js';
@@ -11,7 +11,7 @@ import { EVENTS, ofEvent } from './stage.js';
 export async function findSurprises(
   engine: Engine,
   sources: readonly Source[],
-  { columns, known }: { columns: Columns; known: Surprises },
+  { columns, known }: { columns: LogColumns; known: Surprises },
 ): Promise<Surprises | undefined> {
   const assumed = [...columns.assumed];
   if (assumed.length === 0) return undefined;

@@ -1,5 +1,5 @@
-// Writing the events: what is stored of them, and the sort, cut by users into parts that lanes sort and write apart, and
-// the sealing of the shards once the items have their ids. The shards are the same for any number of lanes.
+// Writing the events: what is stored of them, and the sort, cut by users into parts that workers sort and write apart, and
+// the sealing of the shards once the items have their ids. The shards are the same for any number of workers.
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -7,11 +7,11 @@ import { UserError } from '../../util/errors.js';
 import { SafetensorsFile } from '../../util/safetensors.js';
 import type { Column, ShardPlan } from '../store/shard-writer.js';
 import type { ActionEntry, ShardEntry, StoreIndex } from '../store/store-index.js';
-import type { Columns } from './columns.js';
+import type { LogColumns } from './columns.js';
 import type { CompactRange } from './compact-items.js';
 import { ITEMS, USERS } from './dictionary.js';
 import { type Engine, count } from './engine.js';
-import type { Done, Lanes } from './lanes.js';
+import type { Done, ShardWorkers } from './shard-workers.js';
 import type { EventQuery } from './sort-shards.js';
 import { EVENTS, ofEvent } from './stage.js';
 
@@ -52,7 +52,7 @@ export interface EventPlanOptions {
 
 export async function planEvents(
   engine: Engine,
-  columns: Columns,
+  columns: LogColumns,
   { range, lastRow }: EventPlanOptions,
 ): Promise<EventPlan> {
   const action = await actionEntry(engine, columns);
@@ -85,15 +85,15 @@ export interface SortEventsOptions {
   readonly onEvents: (done: number) => void;
 }
 
-/** Sort and write. With a range, items are left as places in it, and counted in the lanes' tallies. */
-export async function sortEvents(lanes: Lanes, options: SortEventsOptions): Promise<void> {
+/** Sort and write. With a range, items are left as places in it, and counted in the workers' tallies. */
+export async function sortEvents(workers: ShardWorkers, options: SortEventsOptions): Promise<void> {
   const { folder, plan, shards, lengths, onEvents } = options;
   const columns = plan.columns.map(({ name, dtype }) => ({ name, dtype }));
-  const tasks = parts(shards, lanes).map(part => {
+  const tasks = parts(shards, workers).map(part => {
     return { kind: 'sort' as const, query: plan.query, folder, columns, shards: part, lengths };
   });
   let done = 0;
-  await lanes.run(tasks, ({ events }) => onEvents((done += events)));
+  await workers.run(tasks, ({ events }) => onEvents((done += events)));
 }
 
 export interface SealEventsOptions {
@@ -104,7 +104,7 @@ export interface SealEventsOptions {
   readonly dense: Int32Array | undefined;
 }
 
-export async function sealEvents(lanes: Lanes, options: SealEventsOptions): Promise<WrittenEvents> {
+export async function sealEvents(workers: ShardWorkers, options: SealEventsOptions): Promise<WrittenEvents> {
   const { folder, plan, shards: planned, dense } = options;
   const shards: ShardEntry[] = [];
   const content = new ContentHash(folder, plan.columns);
@@ -113,7 +113,7 @@ export async function sealEvents(lanes: Lanes, options: SealEventsOptions): Prom
     if (sealed) shards[planned.findIndex(({ file }) => file === sealed.file)] = sealed;
     content.extend(shards);
   };
-  await lanes.run(tasks, take, { dealt: true });
+  await workers.run(tasks, take, { dealt: true });
   return {
     shards,
     columns: plan.columns.map(({ name, dtype, missing }) => ({ name, dtype, missing })),
@@ -124,22 +124,22 @@ export async function sealEvents(lanes: Lanes, options: SealEventsOptions): Prom
 
 /**
  * Consecutive shards together: few enough parts to read the table seldom, each small enough to be sorted in memory, and smaller
- * towards the end, so that the lanes are done at about the same time.
+ * towards the end, so that the workers are done at about the same time.
  */
-function parts(shards: readonly ShardPlan[], lanes: Lanes): ShardPlan[][] {
+function parts(shards: readonly ShardPlan[], workers: ShardWorkers): ShardPlan[][] {
   const events = shards.reduce((n, shard) => n + shard.events, 0);
-  const inMemory = Math.ceil((events * SORTED_ROW_BYTES) / lanes.bytesEach);
-  const most = events / Math.min(MOST_PARTS, Math.max(lanes.count, inMemory));
+  const inMemory = Math.ceil((events * SORTED_ROW_BYTES) / workers.bytesEach);
+  const most = events / Math.min(MOST_PARTS, Math.max(workers.count, inMemory));
   const cut: ShardPlan[][] = [];
   let left = events;
-  let held = Number.POSITIVE_INFINITY;
+  let taken = Number.POSITIVE_INFINITY;
   for (const shard of shards) {
-    if (held + shard.events / 2 >= Math.min(most, (left + held) / lanes.count)) {
+    if (taken + shard.events / 2 >= Math.min(most, (left + taken) / workers.count)) {
       cut.push([]);
-      held = 0;
+      taken = 0;
     }
     cut.at(-1)?.push(shard);
-    held += shard.events;
+    taken += shard.events;
     left -= shard.events;
   }
   return cut;
@@ -172,7 +172,7 @@ class ContentHash {
   }
 }
 
-async function storedColumns(engine: Engine, columns: Columns, range: CompactRange | undefined): Promise<Output[]> {
+async function storedColumns(engine: Engine, columns: LogColumns, range: CompactRange | undefined): Promise<Output[]> {
   const item = range ? `(${ofEvent(columns.item.name)} - ${range.first})::INTEGER` : `${ITEMS}.id`;
   const outputs: Output[] = [{ name: 'item', dtype: 'I32', sql: item, missing: 0 }];
   if (columns.timeKind !== 'order') outputs.push({ name: 'time', dtype: 'I64', sql: ofEvent('time'), missing: 0 });
@@ -189,7 +189,7 @@ async function storedColumns(engine: Engine, columns: Columns, range: CompactRan
   return outputs;
 }
 
-async function actionEntry(engine: Engine, { action }: Columns): Promise<ActionEntry | null> {
+async function actionEntry(engine: Engine, { action }: LogColumns): Promise<ActionEntry | null> {
   if (!action) return null;
   if (action.kind !== 'label') return { kind: action.kind, labels: [...action.bits] };
   await engine.run(

@@ -56,8 +56,8 @@ export class ShardWriter {
   private readonly buffers: ColumnArray[];
   private shard = 0;
   private user: number;
-  private held = 0;
-  /** Events held when the user at hand is complete. */
+  private buffered = 0;
+  /** Events buffered when the user at hand is complete. */
   private userEnd: number;
 
   constructor(options: ShardWriterOptions) {
@@ -91,14 +91,14 @@ export class ShardWriter {
   }
 
   private addRun(user: number, from: number, to: number, values: readonly ColumnArray[]): boolean {
-    const end = this.held + to - from;
+    const end = this.buffered + to - from;
     if (user !== this.user || end > this.userEnd) return false;
-    for (let c = 0; c < this.buffers.length; c++) copy(values[c], from, to, this.buffers[c], this.held);
-    this.held = end;
+    for (let c = 0; c < this.buffers.length; c++) copy(values[c], from, to, this.buffers[c], this.buffered);
+    this.buffered = end;
     if (end < this.userEnd) return true;
     if (end === this.options.shards[this.shard]?.events) this.flush();
     this.user++;
-    this.userEnd = this.held + (this.options.lengths[this.user] ?? 0);
+    this.userEnd = this.buffered + (this.options.lengths[this.user] ?? 0);
     return true;
   }
 
@@ -111,14 +111,14 @@ export class ShardWriter {
     for (let u = 0; u < plan.users; u++) offsets[u + 1] = BigInt((end += lengths[plan.firstUser + u] ?? 0));
 
     const specs: Record<string, TensorSpec> = { offsets: { dtype: 'I64', shape: [plan.users + 1] } };
-    for (const { name, dtype } of columns) specs[name] = { dtype, shape: [this.held] };
+    for (const { name, dtype } of columns) specs[name] = { dtype, shape: [this.buffered] };
     const writer = new SafetensorsWriter(join(folder, plan.file), specs);
     writer.append('offsets', offsets);
-    const filled = this.buffers.map(buffer => buffer.subarray(0, this.held));
+    const filled = this.buffers.map(buffer => buffer.subarray(0, this.buffered));
     columns.forEach(({ name }, c) => writer.append(name, filled[c] ?? new Uint8Array(0)));
     writer.close({ flush: false }); // sealing does
     this.options.onShard?.(filled);
-    this.held = 0;
+    this.buffered = 0;
   }
 }
 

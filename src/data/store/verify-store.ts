@@ -4,7 +4,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Dtype, SafetensorsFile } from '../../util/safetensors.js';
+import { type StoredDtype, SafetensorsFile } from '../../util/safetensors.js';
 import { damagedStore } from './damaged-store.js';
 import { splitFingerprint } from './split.js';
 import type { Split } from '../sequence-source.js';
@@ -45,7 +45,12 @@ export async function verifyStore(store: VerifiedStore, signal?: AbortSignal): P
   }
 }
 
-async function eventContent(reader: SliceReader, { shards }: StoreIndex, name: string, dtype: Dtype): Promise<string> {
+async function eventContent(
+  reader: SliceReader,
+  { shards }: StoreIndex,
+  name: string,
+  dtype: StoredDtype,
+): Promise<string> {
   const hash = createHash('sha256');
   for (const { file } of shards) await reader.tensor(file, name, dtype, hash);
   return hash.digest('hex');
@@ -75,7 +80,7 @@ class SliceReader {
     });
   }
 
-  async tensor(name: string, tensor: string, dtype: Dtype, hash: Hash): Promise<void> {
+  async tensor(name: string, tensor: string, dtype: StoredDtype, hash: Hash): Promise<void> {
     await this.with(name, async (file, path) => {
       const { offset, bytes } = placeOf(path, tensor, dtype);
       await this.range(file, path, { from: offset, to: offset + bytes }, hash);
@@ -130,7 +135,7 @@ class SliceReader {
   }
 }
 
-function placeOf(path: string, tensor: string, dtype: Dtype): { offset: number; bytes: number } {
+function placeOf(path: string, tensor: string, dtype: StoredDtype): { offset: number; bytes: number } {
   const file = new SafetensorsFile(path);
   try {
     return file.place(tensor, dtype);

@@ -12,7 +12,7 @@ export class Vocabulary {
   readonly size: number;
   private readonly path: string;
   private readonly entry: VocabularyEntry;
-  private loaded: Lookup | undefined;
+  private loaded: IdLookup | undefined;
 
   constructor(folder: string, entry: VocabularyEntry) {
     this.path = join(folder, entry.file);
@@ -73,21 +73,21 @@ export class Vocabulary {
   }
 
   /** Read on first use: most runs never translate an id. */
-  private lookup(): Lookup {
+  private lookup(): IdLookup {
     const { kind, size } = this.entry;
     this.loaded ??= kind === 'integer' ? integerLookup(this.path, size) : textLookup(this.path, size);
     return this.loaded;
   }
 }
 
-interface Lookup {
+interface IdLookup {
   readonly count: BigInt64Array;
   original(dense: number): string;
   /** The order to search in, and how the original of a dense id compares with `wanted`. */
   search(wanted: string): { byValue: Int32Array; compare: (dense: number) => number };
 }
 
-function integerLookup(path: string, size: number): Lookup {
+function integerLookup(path: string, size: number): IdLookup {
   const file = new SafetensorsFile(path);
   const value = file.read('value', 'I64');
   const byValue = file.read('by_value', 'I32');
@@ -116,7 +116,7 @@ function expectSizes(path: string, size: number, found: readonly number[]): void
   throw damagedStore(path, `holds ${found.join(', ')} values, counts and places; the index says ${size}`);
 }
 
-function textLookup(path: string, size: number): Lookup {
+function textLookup(path: string, size: number): IdLookup {
   const file = new SafetensorsFile(path);
   const bytes = Buffer.from(file.read('bytes', 'U8').buffer);
   const offsets = file.read('offsets', 'I64');

@@ -1,7 +1,7 @@
 // KuaiRand's user and video feature files, in its columns. Values are plausible and fixed by the seed; only activity,
 // duration and tag (the topic) say anything about the log.
 
-import { mixBits, type Catalogue } from './catalogue.js';
+import { mixBits, type VideoCatalogue } from './video-catalogue.js';
 import type { CsvWriter } from './csv-writer.js';
 
 const ONE_HOT_SIZES = [2, 7, 50, 1471, 15, 34, 3, 118, 454, 7, 5, 5, 2, 2, 2, 2, 2, 2];
@@ -72,7 +72,7 @@ export function writeUserFeatures(csv: CsvWriter, lengths: Int32Array, seed: num
   }
 }
 
-export function writeVideoFeatures(csv: CsvWriter, catalogue: Catalogue): void {
+export function writeVideoFeatures(csv: CsvWriter, catalogue: VideoCatalogue): void {
   for (let topic = 0; topic < catalogue.topics; topic++) {
     for (let rank = 0; rank < catalogue.topicSize(topic); rank++) {
       const video = catalogue.id(topic, rank);

@@ -2,13 +2,13 @@
 // how good the video is. Rates are close to KuaiRand's: about 4 in 10 shown videos clicked, 1 or 2 in 100 liked.
 
 import { Random } from '../../util/random.js';
-import type { Catalogue } from './catalogue.js';
+import type { VideoCatalogue } from './video-catalogue.js';
 
 /** Where in the app: mostly tab 1, picked by the low bits of a random word whose high bits serve as well. */
 const TABS = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 2, 4, 6];
 
 export class Feedback {
-  readonly #catalogue: Catalogue;
+  readonly #catalogue: VideoCatalogue;
   readonly #random: Random;
   click = 0;
   like = 0;
@@ -24,7 +24,7 @@ export class Feedback {
   commentStayMs = 0;
   tab = 0;
 
-  constructor(catalogue: Catalogue, seed: number, purpose: string) {
+  constructor(catalogue: VideoCatalogue, seed: number, purpose: string) {
     this.#catalogue = catalogue;
     this.#random = new Random(seed, purpose);
   }

@@ -3,8 +3,8 @@
 // popularity fills up), and by the true distribution, which nothing can beat but by luck. A sequence model belongs
 // between the last two.
 
-import type { Catalogue } from './catalogue.js';
-import type { Shape } from './shape.js';
+import type { VideoCatalogue } from './video-catalogue.js';
+import type { LogShape } from './shape.js';
 import { UserEvents } from './user-events.js';
 
 const K = 10;
@@ -19,7 +19,7 @@ export interface Margin {
   oracle: number;
 }
 
-export function measureMargin(catalogue: Catalogue, shape: Shape, mostEvents = MOST_EVENTS): Margin {
+export function measureMargin(catalogue: VideoCatalogue, shape: LogShape, mostEvents = MOST_EVENTS): Margin {
   let [users, events] = [0, 0];
   while (users < shape.lengths.length && (users === 0 || events + shape.lengths[users]! <= mostEvents)) {
     events += shape.lengths[users++]!;

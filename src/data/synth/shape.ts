@@ -32,7 +32,7 @@ export interface ShapeOptions {
   seed?: number;
 }
 
-export interface Shape {
+export interface LogShape {
   seed: number;
   videos: number;
   events: number;
@@ -60,7 +60,7 @@ function* drawLengths(seed: number, meanLength: number, videos: number): Generat
   }
 }
 
-export function resolveShape(options: ShapeOptions): Shape {
+export function resolveShape(options: ShapeOptions): LogShape {
   requirePositive(options);
   const seed = options.seed ?? 1;
   const meanLength = options.meanLength ?? KUAIRAND_MEAN_LENGTH;

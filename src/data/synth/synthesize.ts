@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { makeFolder } from '../../util/atomic-file.js';
 import { UserError } from '../../util/errors.js';
 import { Random } from '../../util/random.js';
-import { Catalogue } from './catalogue.js';
+import { VideoCatalogue } from './video-catalogue.js';
 import { PERIOD_END, SECOND_HALF_START } from './clock.js';
 import { CsvWriter } from './csv-writer.js';
 import { USER_COLUMNS, VIDEO_COLUMNS, writeUserFeatures, writeVideoFeatures } from './features.js';
@@ -14,7 +14,7 @@ import { Feedback } from './feedback.js';
 import { LOG_COLUMNS, writeLogRow } from './log-rows.js';
 import { type Margin, measureMargin } from './margin.js';
 import { convertToParquet } from './parquet.js';
-import { resolveShape, type Shape, type ShapeOptions } from './shape.js';
+import { resolveShape, type LogShape, type ShapeOptions } from './shape.js';
 import { UserEvents } from './user-events.js';
 
 export type SynthFormat = 'csv' | 'parquet';
@@ -77,7 +77,7 @@ function resolveOutput({ out, format, layout }: SynthOptions): { format: SynthFo
 }
 
 /** Opens what the layout asks for. Parquet is made from CSV, so everything starts as that. */
-function openFiles({ out, variant = '27k' }: SynthOptions, layout: SynthLayout, shape: Shape): LogFiles {
+function openFiles({ out, variant = '27k' }: SynthOptions, layout: SynthLayout, shape: LogShape): LogFiles {
   const all: CsvWriter[] = [];
   const open = (path: string, columns: readonly string[]): CsvWriter => {
     const writer = new CsvWriter(path, columns.join(','));
@@ -106,7 +106,7 @@ function openFiles({ out, variant = '27k' }: SynthOptions, layout: SynthLayout, 
   };
 }
 
-function openOrExplain(options: SynthOptions, layout: SynthLayout, shape: Shape): LogFiles {
+function openOrExplain(options: SynthOptions, layout: SynthLayout, shape: LogShape): LogFiles {
   try {
     return openFiles(options, layout, shape);
   } catch (error) {
@@ -119,11 +119,11 @@ function openOrExplain(options: SynthOptions, layout: SynthLayout, shape: Shape)
 
 /** Random exposures: about 4 in 1,000 as many as standard ones, any video, at sorted times of the second half. */
 class RandomExposures {
-  readonly #catalogue: Catalogue;
+  readonly #catalogue: VideoCatalogue;
   readonly #random: Random;
   readonly #feedback: Feedback;
 
-  constructor(catalogue: Catalogue, seed: number) {
+  constructor(catalogue: VideoCatalogue, seed: number) {
     this.#catalogue = catalogue;
     this.#random = new Random(seed, 'synth random exposures');
     this.#feedback = new Feedback(catalogue, seed, 'synth random feedback');
@@ -147,7 +147,7 @@ export async function synthesize(options: SynthOptions): Promise<SynthReport> {
   const began = performance.now();
   const { format, layout } = resolveOutput(options);
   const shape = resolveShape(options);
-  const catalogue = new Catalogue(shape.videos, shape.seed);
+  const catalogue = new VideoCatalogue(shape.videos, shape.seed);
   const files = openOrExplain(options, layout, shape);
   let counts: Uint8Array;
   try {
@@ -189,8 +189,8 @@ export async function synthesize(options: SynthOptions): Promise<SynthReport> {
 }
 
 interface Writing {
-  catalogue: Catalogue;
-  shape: Shape;
+  catalogue: VideoCatalogue;
+  shape: LogShape;
   files: LogFiles;
 }
 

@@ -1,7 +1,7 @@
 // One synthetic user's events in order: when (clock), what (walk), with what reaction (feedback).
 // Each user is a function of (seed, user, number of events) alone, so users can be made in any order.
 
-import type { Catalogue } from './catalogue.js';
+import type { VideoCatalogue } from './video-catalogue.js';
 import { Clock } from './clock.js';
 import { Feedback } from './feedback.js';
 import { UserWalk } from './user-walk.js';
@@ -15,7 +15,7 @@ export class UserEvents {
   /** How much the user cares for the video's topic, in (0, 1). */
   interest = 0;
 
-  constructor(catalogue: Catalogue, seed: number) {
+  constructor(catalogue: VideoCatalogue, seed: number) {
     this.feedback = new Feedback(catalogue, seed, 'synth feedback');
     this.#clock = new Clock(seed);
     this.#walk = new UserWalk(catalogue, seed);

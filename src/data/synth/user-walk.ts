@@ -9,7 +9,7 @@
 // is known in closed form, so the walk can also say what the best possible ranking is (`bestVideos`).
 
 import { Random } from '../../util/random.js';
-import type { Catalogue } from './catalogue.js';
+import type { VideoCatalogue } from './video-catalogue.js';
 
 const THREADS = 4;
 /** Chance that a thread goes on with its series, and how: next video, skip one, skip two. */
@@ -62,7 +62,7 @@ class SeenVideos {
 }
 
 export class UserWalk {
-  readonly #catalogue: Catalogue;
+  readonly #catalogue: VideoCatalogue;
   readonly #random: Random;
   readonly #seen = new SeenVideos();
   readonly #threads: Thread[] = Array.from({ length: THREADS }, () => ({ topic: 0, weight: 0, rank: -1 }));
@@ -70,7 +70,7 @@ export class UserWalk {
   /** Thread of the latest event. */
   #current = 0;
 
-  constructor(catalogue: Catalogue, seed: number) {
+  constructor(catalogue: VideoCatalogue, seed: number) {
     this.#catalogue = catalogue;
     this.#random = new Random(seed, 'synth videos');
   }

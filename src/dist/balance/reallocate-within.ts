@@ -21,7 +21,7 @@ export function reallocateWithin(
   return new Repair(reallocate(lengths, lanes, model), weights, lanes, Object.values(limit)[0]!).run();
 }
 
-interface Exchange {
+interface Relief {
   /** By how much the overfull lane gets lighter. */
   relief: number;
   partner: number;
@@ -64,10 +64,10 @@ class Repair {
   }
 
   /** The smallest relief that is enough, or the largest there is. */
-  #bestExchange(from: number): Exchange {
+  #bestExchange(from: number): Relief {
     const excess = this.#loads[from]! - this.#limit;
-    let best: Exchange = { relief: 0, partner: -1, given: -1, taken: -1 };
-    const consider = (candidate: Exchange): void => {
+    let best: Relief = { relief: 0, partner: -1, given: -1, taken: -1 };
+    const consider = (candidate: Relief): void => {
       const { relief } = candidate;
       const better = best.relief >= excess ? relief >= excess && relief < best.relief : relief > best.relief;
       if (better) best = candidate;

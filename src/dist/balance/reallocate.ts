@@ -26,7 +26,7 @@ export function reallocate(lengths: Int32Array, ranks: number, model: CostModel)
   return new Reallocation(lengths, ranks, model).run();
 }
 
-interface Exchange {
+interface Swap {
   gain: number;
   partner: number;
   /** Positions in the lists of the costliest rank and of the partner; -1 gives nothing. */
@@ -39,7 +39,7 @@ class Reallocation {
   readonly #costs: Float64Array;
   readonly #loads: Loads;
   /** Sequences of each rank. */
-  readonly #held: number[][];
+  readonly #sequences: number[][];
   readonly #meanCost: number;
   readonly #meanTokens: number;
 
@@ -47,17 +47,17 @@ class Reallocation {
     this.#lengths = lengths;
     this.#costs = Float64Array.from(lengths, n => sequenceCost(n, model));
     this.#loads = { cost: new Float64Array(ranks), tokens: new Float64Array(ranks) };
-    this.#held = Array.from({ length: ranks }, () => []);
+    this.#sequences = Array.from({ length: ranks }, () => []);
     this.#meanCost = this.#costs.reduce((sum, cost) => sum + cost, 0) / ranks;
     this.#meanTokens = lengths.reduce((sum, n) => sum + n, 0) / ranks;
   }
 
   run(): Int32Array {
     this.#longestFirst();
-    const ranks = this.#held.length;
+    const ranks = this.#sequences.length;
     if (ranks > 1 && this.#meanCost > 0) for (let turn = 0; turn < 2 * ranks && this.#refine(); turn++);
     const owner = new Int32Array(this.#lengths.length);
-    this.#held.forEach((sequences, rank) => {
+    this.#sequences.forEach((sequences, rank) => {
       for (const i of sequences) owner[i] = rank;
     });
     return owner;
@@ -82,7 +82,7 @@ class Reallocation {
         }
       }
       this.#add(i, chosen, 1);
-      this.#held[chosen]!.push(i);
+      this.#sequences[chosen]!.push(i);
     }
   }
 
@@ -92,21 +92,21 @@ class Reallocation {
     const byCost = Array.from(cost.keys()).sort((x, y) => cost[x]! - cost[y]! || x - y);
     const costliest = byCost.at(-1)!;
     if (cost[costliest]! / this.#meanCost - 1 < CLOSE_ENOUGH) return false;
-    let best: Exchange = { gain: 1e-12, partner: -1, given: -1, taken: -1 };
+    let best: Swap = { gain: 1e-12, partner: -1, given: -1, taken: -1 };
     for (let p = 0; p < byCost.length - 1 && (p < PARTNERS || best.partner < 0); p++) {
       best = this.#bestExchange(costliest, byCost[p]!, best);
     }
     if (best.partner < 0) return false;
-    const given = best.given < 0 ? [] : this.#held[costliest]!.splice(best.given, 1);
-    const taken = best.taken < 0 ? [] : this.#held[best.partner]!.splice(best.taken, 1);
+    const given = best.given < 0 ? [] : this.#sequences[costliest]!.splice(best.given, 1);
+    const taken = best.taken < 0 ? [] : this.#sequences[best.partner]!.splice(best.taken, 1);
     for (const i of given) this.#move(i, costliest, best.partner);
     for (const i of taken) this.#move(i, best.partner, costliest);
     return true;
   }
 
-  #bestExchange(from: number, to: number, known: Exchange): Exchange {
+  #bestExchange(from: number, to: number, known: Swap): Swap {
     const { cost, tokens } = this.#loads;
-    const [mine, theirs] = [this.#held[from]!, this.#held[to]!];
+    const [mine, theirs] = [this.#sequences[from]!, this.#sequences[to]!];
     const before = this.#unevenness(cost[from]!, tokens[from]!) + this.#unevenness(cost[to]!, tokens[to]!);
     let best = known;
     for (let given = -1; given < mine.length; given++) {
@@ -139,6 +139,6 @@ class Reallocation {
   #move(i: number, from: number, to: number): void {
     this.#add(i, from, -1);
     this.#add(i, to, 1);
-    this.#held[to]!.push(i);
+    this.#sequences[to]!.push(i);
   }
 }

@@ -26,7 +26,7 @@ export function mixBits(value: number): number {
 
 const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : greatestCommonDivisor(b, a % b));
 
-export class Catalogue {
+export class VideoCatalogue {
   readonly videos: number;
   readonly topics: number;
   /** id = (popularity * idStride + idShift) mod V: a bijection, so that ids do not give the popularity away. */

@@ -1,11 +1,11 @@
-// The thread behind a lane: does one task after another, and answers each.
+// Entry point of a worker thread: does one task after another, and answers each.
 
 import { parentPort, workerData } from 'node:worker_threads';
-import { LaneWork } from './lane-work.js';
-import type { LaneOptions, Task } from './lanes.js';
+import { ShardWork } from './shard-work.js';
+import type { ShardWorkerOptions, Task } from './shard-workers.js';
 
-const options: LaneOptions = workerData;
-const work = new LaneWork(options);
+const options: ShardWorkerOptions = workerData;
+const work = new ShardWork(options);
 
 async function answer(task: Task, before: Promise<void>): Promise<void> {
   await before;

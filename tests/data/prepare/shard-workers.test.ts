@@ -1,10 +1,10 @@
-// However many lanes there are, however the users fall into shards, and in whichever order the log lies: the same bytes.
+// However many workers there are, however the users fall into shards, and in whichever order the log lies: the same bytes.
 import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { rankItems } from '../../../src/data/prepare/compact-items.js';
 import { Engine } from '../../../src/data/prepare/engine.js';
-import { Lanes } from '../../../src/data/prepare/lanes.js';
+import { ShardWorkers } from '../../../src/data/prepare/shard-workers.js';
 import { type EventPlan, sealEvents, sortEvents } from '../../../src/data/prepare/write-events.js';
 import { planShards } from '../../../src/data/store/shard-writer.js';
 import { Workbench } from './workbench.js';
@@ -35,11 +35,11 @@ const PLAN: EventPlan = {
   },
 };
 
-type Written = { lanes: number; shards: Buffer[]; content: string[]; counts: number[] };
+type Written = { workers: number; shards: Buffer[]; content: string[]; counts: number[] };
 
 /** `order`: of the staged table. The item tells the input order, so that ties are seen to keep it. */
 async function write(threads: number, order: string): Promise<Written> {
-  const folder = mkdtempSync(join(bench.folder, 'lanes-'));
+  const folder = mkdtempSync(join(bench.folder, 'workers-'));
   const scratch = join(folder, 'scratch');
   mkdirSync(scratch);
   const engine = await Engine.open({ scratch, memoryBytes: 256e6, threads: 1 });
@@ -52,28 +52,34 @@ async function write(threads: number, order: string): Promise<Written> {
   const shared = (n: number): Int32Array => new Int32Array(new SharedArrayBuffer(4 * n));
   const lengths = shared(USERS).fill(EVENTS / USERS);
   const shards = planShards(lengths, 300);
-  const lanes = new Lanes({ scratch, memoryBytes: 1e9, threads, places: ITEMS, events: Number.POSITIVE_INFINITY });
+  const workers = new ShardWorkers({
+    scratch,
+    memoryBytes: 1e9,
+    threads,
+    places: ITEMS,
+    events: Number.POSITIVE_INFINITY,
+  });
   try {
-    await sortEvents(lanes, { folder, plan: PLAN, shards, lengths, onEvents: () => {} });
-    const { counts, dense } = rankItems({ first: 0, listed: shared(ITEMS) }, lanes.tallies);
-    const written = await sealEvents(lanes, { folder, plan: PLAN, shards, dense });
+    await sortEvents(workers, { folder, plan: PLAN, shards, lengths, onEvents: () => {} });
+    const { counts, dense } = rankItems({ first: 0, listed: shared(ITEMS) }, workers.tallies);
+    const written = await sealEvents(workers, { folder, plan: PLAN, shards, dense });
     expect(written.shards.length).toBe(shards.length);
     return {
-      lanes: lanes.tallies.length,
+      workers: workers.tallies.length,
       shards: written.shards.map(({ file }) => readFileSync(join(folder, file))),
       content: written.content,
       counts: [...counts],
     };
   } finally {
-    await lanes.close();
+    await workers.close();
   }
 }
 
-describe('lanes', () => {
+describe('workers', () => {
   it('write the same shards, one or three', async () => {
     const one = await write(1, 'i');
     const three = await write(3, 'i');
-    expect([one.lanes, three.lanes]).toEqual([1, 3]);
+    expect([one.workers, three.workers]).toEqual([1, 3]);
     expect(three.counts).toEqual(one.counts);
     expect(three.counts.reduce((n, count) => n + count)).toBe(EVENTS);
     expect(three.content).toEqual(one.content);
@@ -93,8 +99,8 @@ describe('lanes', () => {
     expect(shards).toEqual(sorted.shards);
   });
 
-  it('fail with the message of the lane that failed', async () => {
-    const lanes = new Lanes({
+  it('fail with the message of the worker that failed', async () => {
+    const workers = new ShardWorkers({
       scratch: join(bench.folder, 'nowhere'),
       memoryBytes: 1e9,
       threads: 2,
@@ -103,8 +109,8 @@ describe('lanes', () => {
     });
     const lengths = Int32Array.of(1);
     const shards = planShards(lengths);
-    const sorting = sortEvents(lanes, { folder: bench.folder, plan: PLAN, shards, lengths, onEvents: () => {} });
+    const sorting = sortEvents(workers, { folder: bench.folder, plan: PLAN, shards, lengths, onEvents: () => {} });
     await expect(sorting).rejects.toThrow(/stage.duckdb/);
-    await lanes.close();
+    await workers.close();
   });
 });

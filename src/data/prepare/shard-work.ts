@@ -1,15 +1,15 @@
-// What a lane does, in whichever thread: sorts and writes parts of the staged events, seals shards.
+// What a worker does, in whichever thread: sorts and writes parts of the staged events, seals shards.
 
 import { sealShard } from '../store/seal-shard.js';
 import { Engine } from './engine.js';
-import type { Done, LaneOptions, Task } from './lanes.js';
+import type { Done, ShardWorkerOptions, Task } from './shard-workers.js';
 import { sortShards } from './sort-shards.js';
 
-export class LaneWork {
-  private readonly options: LaneOptions;
+export class ShardWork {
+  private readonly options: ShardWorkerOptions;
   private engine: Engine | undefined;
 
-  constructor(options: LaneOptions) {
+  constructor(options: ShardWorkerOptions) {
     this.options = options;
   }
 

@@ -1,4 +1,4 @@
-// Lanes: worker threads that sort and write parts of the staged events, each with an engine of its own on one core and an
+// Worker threads that sort and write parts of the staged events, each with an engine of its own on one core and an
 // equal part of the memory. DuckDB hands a result to one thread; several results at once keep all cores at work to the end.
 
 import { on } from 'node:events';
@@ -7,29 +7,29 @@ import { Worker } from 'node:worker_threads';
 import { entryModule } from '../../util/entry-module.js';
 import type { SealTask } from '../store/seal-shard.js';
 import type { ShardEntry } from '../store/store-index.js';
-import { LaneWork } from './lane-work.js';
+import { ShardWork } from './shard-work.js';
 import type { SortTask } from './sort-shards.js';
 
 export type Task = SortTask | SealTask;
 
-/** What a lane answers when it has done a task. */
+/** What a worker answers when it has done a task. */
 export interface Done {
   /** Of the task. */
   readonly events: number;
   readonly sealed?: ShardEntry;
 }
 
-export interface LaneOptions {
+export interface ShardWorkerOptions {
   readonly scratch: string;
   readonly memoryBytes: number;
   readonly reader: number;
-  /** How often each place in the range of the items came by; this lane's alone. */
+  /** How often each place in the range of the items came by; this worker's alone. */
   readonly tally: Int32Array;
 }
 
-export interface LanesOptions {
+export interface ShardWorkersOptions {
   readonly scratch: string;
-  /** For everything: DuckDB in all lanes, their tallies, and as much again for the caller. */
+  /** For everything: DuckDB in all workers, their tallies, and as much again for the caller. */
   readonly memoryBytes: number;
   readonly threads: number | undefined;
   /** Length of a tally; 0 when there is nothing to count. */
@@ -39,38 +39,38 @@ export interface LanesOptions {
 }
 
 /** As many as the threads of libuv's pool, in which DuckDB's calls wait. */
-const MOST_LANES = 4;
-/** With less memory than this a lane is not worth while. */
+const MOST_WORKERS = 4;
+/** With less memory than this a worker is not worth while. */
 const LEAST_BYTES = 100e6;
-/** DuckDB's part of a lane's memory. The rest: the shard that is filled, chunks that wait for the garbage collector. */
+/** DuckDB's part of a worker's memory. The rest: the shard that is filled, chunks that wait for the garbage collector. */
 const DUCKDB_SHARE = 0.65;
 
 /** Below this many events the caller does the work itself: starting threads would take longer. */
 const WORTH_THREADS = 1 << 17;
 
-export class Lanes {
+export class ShardWorkers {
   readonly count: number;
-  /** For DuckDB in one lane. */
+  /** For DuckDB in one worker. */
   readonly bytesEach: number;
   readonly tallies: Int32Array[] = [];
-  private readonly options: LanesOptions;
+  private readonly options: ShardWorkersOptions;
   private readonly workers: Worker[] = [];
-  private own: LaneWork | undefined;
+  private own: ShardWork | undefined;
 
-  constructor(options: LanesOptions) {
+  constructor(options: ShardWorkersOptions) {
     const { memoryBytes, threads = availableParallelism(), places, events } = options;
     const tallyBytes = places * Int32Array.BYTES_PER_ELEMENT;
     const fitting = Math.floor((memoryBytes - tallyBytes) / (tallyBytes + LEAST_BYTES));
     this.options = options;
-    this.count = events < WORTH_THREADS ? 1 : Math.max(1, Math.min(threads, MOST_LANES, fitting));
+    this.count = events < WORTH_THREADS ? 1 : Math.max(1, Math.min(threads, MOST_WORKERS, fitting));
     const left = Math.max(memoryBytes / 2, memoryBytes - (this.count + 1) * tallyBytes);
     this.bytesEach = (DUCKDB_SHARE * left) / this.count;
   }
 
-  /** Do all tasks, each in the next lane that is free, or (`dealt`) in turn, so that no lane waits for the caller. */
+  /** Do all tasks, each in the next worker that is free, or (`dealt`) in turn, so that no worker waits for the caller. */
   async run(tasks: readonly Task[], onDone: (done: Done) => void = () => {}, { dealt = false } = {}): Promise<void> {
     if (this.options.events < WORTH_THREADS) {
-      this.own ??= new LaneWork(this.nextLane());
+      this.own ??= new ShardWork(this.nextWorker());
       for (const task of tasks) onDone(await this.own.perform(task));
       return;
     }
@@ -86,11 +86,11 @@ export class Lanes {
   }
 
   private start(): Worker {
-    const { path, execArgv } = entryModule('lane', import.meta.url);
-    return new Worker(path, { workerData: this.nextLane(), execArgv });
+    const { path, execArgv } = entryModule('shard-worker', import.meta.url);
+    return new Worker(path, { workerData: this.nextWorker(), execArgv });
   }
 
-  private nextLane(): LaneOptions {
+  private nextWorker(): ShardWorkerOptions {
     const { scratch, places } = this.options;
     const tally = new Int32Array(new SharedArrayBuffer(places * Int32Array.BYTES_PER_ELEMENT));
     const reader = this.tallies.push(tally);
@@ -98,7 +98,7 @@ export class Lanes {
   }
 }
 
-/** Feed a lane until no task is left, `atOnce` ahead of its answers. */
+/** Feed a worker until no task is left, `atOnce` ahead of its answers. */
 async function work(worker: Worker, left: Task[], atOnce: number, onDone: (done: Done) => void): Promise<void> {
   const answers = on(worker, 'message');
   const give = (tasks: readonly Task[]): number => {
