@@ -22,6 +22,7 @@ function flags(): Option[] {
   return [
     flag(preset, '--preset <name>', 'layout of a public data set').choices(Object.keys(PRESETS)),
     flag(preset, '--exposure <kind>', "which of a preset's logs").choices(['standard', 'random']).default('standard'),
+    flag(preset, '--keep-all', 'without the filters of the preset'),
     flag(columns, '--user <column>', 'who'),
     flag(columns, '--item <column>', 'what'),
     flag(columns, '--time <column>', "when; 'none' when the rows are in order"),
@@ -48,13 +49,15 @@ function flags(): Option[] {
     flag(input, '--encoding <name>', 'of CSV (default utf-8)').choices(CSV_DIALECT.shape.encoding.unwrap().options),
     flag(input, '--max-bad <share>', 'stop above this share of bad rows (default 0.01)').argParser(finiteNumber),
     flag(filters, '--min-rating <x>', 'keep ratings from here on').argParser(finiteNumber),
+    flag(filters, '--without-actions <actions...>', 'leave out these actions: codes, labels or bit names'),
     flag(filters, '--actions <actions...>', 'keep these actions: codes, labels or bit names'),
     flag(filters, '--from <time>', "keep times from here on: a number in the log's unit, or a date"),
     flag(filters, '--to <time>', 'keep times before this'),
     flag(filters, '--drop-repeats', 'keep the first of consecutive events with the same item'),
     flag(filters, '--min-user <n>', 'events a user must have').argParser(countNumber),
     flag(filters, '--min-item <n>', 'events an item must have').argParser(countNumber),
-    flag(filters, '--k-core <n>', 'both, until nothing changes').argParser(countNumber),
+    flag(filters, '--min-item-users <n>', 'different users an item must have').argParser(countNumber),
+    flag(filters, '--k-core <n>', 'user and item, until nothing changes').argParser(countNumber),
     flag(rest, '--items <file>', 'lists items that belong to the catalogue, seen or not'),
     flag(rest, '--catalogue <n>', 'reserve ids up to this catalogue size').argParser(countNumber),
     flag(rest, '--split <rule>', 'leave-one-out, none, time:<cut>, time:<cut>,<cut>, user:<share>'),
@@ -85,6 +88,7 @@ const FLAGS = PREPARE_OPTIONS.omit({
   .extend({
     preset: z.string().optional(),
     exposure: z.enum(['standard', 'random']),
+    keepAll: z.boolean().default(false),
     delimiter: z.string().optional(),
     header: z.boolean(),
     encoding: CSV_DIALECT.shape.encoding,
@@ -97,9 +101,10 @@ export function readPrepareFlags(
   names: readonly string[],
   values: object,
 ): { files: string[]; choices: Omit<PrepareInput, 'files' | 'out' | 'force' | 'threads'> } {
-  const { preset, exposure, delimiter, header, encoding, items, ...options } = FLAGS.parse(values);
+  const { preset, exposure, keepAll, delimiter, header, encoding, items, ...options } = FLAGS.parse(values);
   const isGiven = (key: string) => key in values && Reflect.get(values, key) !== undefined;
-  const { files = [...names], ...fromPreset } = preset === undefined ? {} : presetOptions(preset, names, exposure);
+  const { files = [...names], ...fromPreset } =
+    preset === undefined ? {} : presetOptions(preset, names, { exposure, keepAll });
   const csv: CsvDialect = {
     ...fromPreset.csv,
     ...(delimiter !== undefined && { delimiter }),

@@ -48,7 +48,7 @@ export async function expandFiles(patterns: readonly string[]): Promise<string[]
 
 /** All files that decide the store: the log, and lists of items and features. */
 function inputFiles(files: readonly string[], { itemsFile, features = [] }: PrepareChoices): string[] {
-  return [...files, ...(itemsFile === undefined ? [] : [itemsFile]), ...features.map(({ file }) => file)];
+  return [...files, ...(itemsFile === undefined ? [] : [itemsFile]), ...features.flatMap(table => table.files)];
 }
 
 function stateOf(path: string): FileState {

@@ -309,6 +309,9 @@ describe('synthesize', () => {
       'log_standard_4_22_to_5_08_27k_part2.csv',
       'user_features_27k.csv',
       'video_features_basic_27k.csv',
+      'video_features_statistic_27k_part1.csv',
+      'video_features_statistic_27k_part2.csv',
+      'video_features_statistic_27k_part3.csv',
     ]);
     const part = (dates: string, n: number) => readRows(join(out, `log_standard_${dates}_27k_part${n}.csv`));
     const early = [...part('4_08_to_4_21', 1), ...part('4_08_to_4_21', 2)];
@@ -324,6 +327,15 @@ describe('synthesize', () => {
     expect(report.events).toBe(whole.length);
     expect([...early, ...late].map(String).toSorted()).toEqual(whole.map(String).toSorted());
     expect(readFileSync(join(out, 'video_features_basic_27k.csv'), 'utf8').trimEnd().split('\n').length).toBe(2001);
+    const statistics = [1, 2, 3].map(n => join(out, `video_features_statistic_27k_part${n}.csv`));
+    const statisticRows = statistics.flatMap(file => {
+      const [header, ...lines] = readFileSync(file, 'utf8').trimEnd().split('\n');
+      const names = header!.split(',');
+      expect([names[0], names[2], names[51]]).toEqual(['video_id', 'show_cnt', 'outsite_share_all_cnt']);
+      return lines.map(line => line.split(',').map(Number));
+    });
+    expect(new Set(statisticRows.map(row => row[0])).size).toBe(2000);
+    expect(statisticRows.every(row => row.length === 52 && row.every(value => value >= 0))).toBe(true);
     expect(readFileSync(join(out, 'user_features_27k.csv'), 'utf8').trimEnd().split('\n').length).toBe(41);
   });
 

@@ -155,7 +155,7 @@ test('item features from the store are added to the input, and an unknown one is
   const kuairand = join(folder, 'kuairand');
   await synthesize({ out: kuairand, variant: 'pure', users: 60, videos: 80, meanLength: 20, margin: false });
   const store = join(folder, 'kuairand-store');
-  await prepare({ files: [], ...presetOptions('kuairand-pure', [kuairand], 'standard'), out: store });
+  await prepare({ files: [], ...presetOptions('kuairand-pure', [kuairand], { keepAll: true }), out: store });
   const withFeatures = (...sideFeatures: string[]) =>
     train({
       data: store,

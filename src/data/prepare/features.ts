@@ -38,10 +38,12 @@ async function writeTable(
 ): Promise<FeatureEntry> {
   const [ids, order, key] = table.of === 'user' ? [USERS, USER_ORDER, columns.user] : [ITEMS, ITEM_ORDER, columns.item];
   await engine
-    .run(`CREATE OR REPLACE TABLE features AS SELECT * FROM ${literal(table.file)}`)
+    .run(
+      `CREATE OR REPLACE TABLE features AS ${table.files.map(path => `SELECT * FROM ${literal(path)}`).join(' UNION ALL BY NAME ')}`,
+    )
     .catch((cause: unknown) => {
       const why = (cause instanceof Error ? cause.message : String(cause)).split('\n')[0];
-      throw new UserError('unreadable-file', `${table.file} cannot be read: ${why}`, 'Check the feature table.', {
+      throw new UserError('unreadable-file', `${named(table)} cannot be read: ${why}`, 'Check the feature table.', {
         cause,
       });
     });
@@ -49,7 +51,7 @@ async function writeTable(
   if (!described.some(row => row['column_name'] === table.key)) {
     throw new UserError(
       'no-such-column',
-      `${table.file} has no column '${table.key}'`,
+      `${named(table)} has no column '${table.key}'`,
       'It must have the id as a column.',
     );
   }
@@ -99,14 +101,19 @@ async function writeTable(
   return { of: table.of, ...fileEntry(folder, file), columns: listed, leftOut };
 }
 
-async function refuseDuplicates(engine: Engine, { file, key }: FeatureTable): Promise<void> {
+function named({ files }: FeatureTable): string {
+  return files.join(', ');
+}
+
+async function refuseDuplicates(engine: Engine, table: FeatureTable): Promise<void> {
+  const { key } = table;
   const [twice] = await engine.rows(
     `SELECT ${identifier(key)}::VARCHAR AS id FROM features GROUP BY ALL HAVING count(*) > 1 ORDER BY id LIMIT 1`,
   );
   if (twice)
     throw new UserError(
       'duplicate-features',
-      `${file} has ${key} ${String(twice['id'])} twice`,
+      `${named(table)} has ${key} ${String(twice['id'])} twice`,
       'Keep one row per id.',
     );
 }

@@ -1,5 +1,5 @@
-// Filters, each a deletion from the staged table that reports what it removed. They run in this order: rating, actions,
-// time range, repeats, then the counts (minimum events, k-core) until nothing changes, so that the counts hold at the end.
+// Filters, each a deletion from the staged table that reports what it removed. They run in this order: rating, actions
+// (those to leave out, then those to keep), time range, repeats, then the counts (minimum events, k-core) until nothing changes, so that the counts hold at the end.
 // Planning is apart from doing, so that a filter that cannot work is refused before the log is read.
 
 import { UserError } from '../../util/errors.js';
@@ -17,10 +17,13 @@ export interface FilterPlan {
   readonly steps: readonly { readonly name: string; readonly remove: string }[];
   /** Events that each must have. */
   readonly atLeast: { readonly user: number; readonly item: number };
+  /** Different users that each item must have. */
+  readonly itemUsers: number;
 }
 
 export function planFilters(columns: LogColumns, options: PrepareOptions): FilterPlan {
-  const { minRating, actions, from, to, dropRepeats, minUser = 1, minItem = 1, kCore = 1 } = options;
+  const { minRating, withoutActions, actions, from, to, dropRepeats } = options;
+  const { minUser = 1, minItem = 1, minItemUsers = 1, kCore = 1 } = options;
   const steps: { name: string; remove: string }[] = [];
   if (minRating !== undefined) {
     const x = columns.extras.findIndex(field => field.name === 'rating');
@@ -30,8 +33,12 @@ export function planFilters(columns: LogColumns, options: PrepareOptions): Filte
       remove: `${ofEvent(`x${x}`)} IS NULL OR ${ofEvent(`x${x}`)} < ${minRating}`,
     });
   }
-  if (actions)
-    steps.push({ name: `action in ${actions.join(', ')}`, remove: `NOT (${actionCondition(columns, actions)})` });
+  const listed = (wanted: readonly string[]): string =>
+    wanted.length === 1 ? wanted[0]! : `any of ${wanted.join(', ')}`;
+  if (withoutActions) {
+    steps.push({ name: `without ${listed(withoutActions)}`, remove: actionCondition(columns, withoutActions) });
+  }
+  if (actions) steps.push({ name: `with ${listed(actions)}`, remove: `NOT (${actionCondition(columns, actions)})` });
   const time = (text: string): number => {
     if (columns.timeKind !== 'order') return parseTime(text, columns.timeKind);
     throw new UserError('no-times', '--from and --to need times, and the log has only an order', 'Leave them out.');
@@ -49,12 +56,16 @@ export function planFilters(columns: LogColumns, options: PrepareOptions): Filte
       ) WHERE item = previous)`,
     });
   }
-  return { steps, atLeast: { user: Math.max(minUser, kCore), item: Math.max(minItem, kCore) } };
+  return {
+    steps,
+    atLeast: { user: Math.max(minUser, kCore), item: Math.max(minItem, kCore) },
+    itemUsers: minItemUsers,
+  };
 }
 
 type Effect = PrepareReport['filters'][number];
 
-export async function applyFilters(engine: Engine, { steps, atLeast }: FilterPlan): Promise<Effect[]> {
+export async function applyFilters(engine: Engine, { steps, atLeast, itemUsers }: FilterPlan): Promise<Effect[]> {
   const effects: Effect[] = [];
   let left = await eventCount(engine);
   const remove = async (name: string, where: string): Promise<number> => {
@@ -72,14 +83,19 @@ export async function applyFilters(engine: Engine, { steps, atLeast }: FilterPla
   };
 
   for (const step of steps) await remove(step.name, step.remove);
-  if (atLeast.user > 1 || atLeast.item > 1) {
-    const name = `at least ${atLeast.user} events a user, ${atLeast.item} an item`;
-    const below = (of: 'user' | 'item'): Promise<number> =>
-      remove(
-        name,
-        `${ofEvent(`${of}_key`)} IN (SELECT ${ofEvent(`${of}_key`)} AS value FROM ${EVENTS} GROUP BY value HAVING count(*) < ${atLeast[of]})`,
-      );
-    for (let removed = 1; removed > 0; ) removed = (await below('item')) + (await below('user'));
+  const [user, item] = [ofEvent('user_key'), ofEvent('item_key')];
+  const counts = [
+    { least: atLeast.item, of: 'events an item', value: item, counted: '*' },
+    { least: itemUsers, of: 'users an item', value: item, counted: `DISTINCT ${user}` },
+    { least: atLeast.user, of: 'events a user', value: user, counted: '*' },
+  ].filter(({ least }) => least > 1);
+  const name = `at least ${counts.map(({ least, of }) => `${least} ${of}`).join(', ')}`;
+  for (let removed = counts.length; removed > 0; ) {
+    removed = 0;
+    for (const { least, value, counted } of counts) {
+      const few = `SELECT ${value} AS value FROM ${EVENTS} GROUP BY value HAVING count(${counted}) < ${least}`;
+      removed += await remove(name, `${value} IN (${few})`);
+    }
   }
   return effects;
 }

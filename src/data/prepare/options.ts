@@ -17,7 +17,12 @@ export const CSV_DIALECT = z.strictObject({
 });
 export type CsvDialect = z.infer<typeof CSV_DIALECT>;
 
-export const FEATURE_TABLE = z.strictObject({ of: z.enum(['user', 'item']), file: z.string(), key: NAME });
+/** A table may come in several files of the same columns. */
+export const FEATURE_TABLE = z.strictObject({
+  of: z.enum(['user', 'item']),
+  files: z.array(z.string()).min(1),
+  key: NAME,
+});
 export type FeatureTable = z.infer<typeof FEATURE_TABLE>;
 
 export const PREPARE_OPTIONS = z.strictObject({
@@ -44,6 +49,8 @@ export const PREPARE_OPTIONS = z.strictObject({
   idType: z.enum(['auto', 'integer', 'text']).default('auto'),
 
   minRating: z.number().optional(),
+  /** Remove events with one of these actions: codes, labels or names of bits. */
+  withoutActions: z.array(z.string()).optional(),
   /** Keep only these actions: codes, labels, or names of bits of which one must be set. */
   actions: z.array(z.string()).optional(),
   /** Keep times in [from, to): a number in the log's unit, or a date. */
@@ -52,6 +59,8 @@ export const PREPARE_OPTIONS = z.strictObject({
   dropRepeats: z.boolean().default(false),
   minUser: COUNT.optional(),
   minItem: COUNT.optional(),
+  /** Different users that an item must have. */
+  minItemUsers: COUNT.optional(),
   kCore: COUNT.optional(),
 
   /** A file whose first column (or the one named like the item) lists items that belong to the catalogue, seen or not. */

@@ -14,10 +14,20 @@ export interface Preset {
   /** Log of randomly exposed items, never mixed with the other. */
   readonly randomLog?: RegExp;
   readonly options: Partial<PrepareInput>;
+  /** What the literature leaves out of the log; `keepAll` keeps it. */
+  readonly filters?: Partial<PrepareInput>;
   /** File that lists the whole catalogue. */
   readonly items?: { readonly file: RegExp; readonly dialect: PrepareInput['itemsDialect'] };
-  readonly features?: readonly (Pick<FeatureTable, 'of' | 'key'> & { readonly file: RegExp })[];
+  readonly features?: readonly (Pick<FeatureTable, 'of' | 'key'> & { readonly files: RegExp })[];
 }
+
+/** As in the TurboGR paper: disliked videos and those without any positive sign go first, then those with few events. */
+const KUAIRAND_FILTERS = {
+  withoutActions: ['is_hate'],
+  actions: ['is_click', 'is_like', 'is_follow', 'is_comment', 'is_forward', 'long_view'],
+  minUser: 5,
+  minItemUsers: 5,
+};
 
 const KUAIRAND_BITS = [
   'is_click',
@@ -38,10 +48,11 @@ function kuairand(size: 'pure' | '1k' | '27k'): Preset {
     log: named('log_standard_4_(08_to_4_21|22_to_5_08)'),
     randomLog: new RegExp(String.raw`^log_random_4_22_to_5_08_${size}\.csv(\.gz)?$`),
     options: { user: 'user_id', item: 'video_id', time: 'time_ms', timeUnit: 'ms', actionBits: KUAIRAND_BITS },
+    filters: KUAIRAND_FILTERS,
     features: [
-      { of: 'user', key: 'user_id', file: new RegExp(String.raw`^user_features_${size}\.csv(\.gz)?$`) },
-      { of: 'item', key: 'video_id', file: new RegExp(String.raw`^video_features_basic_${size}\.csv(\.gz)?$`) },
-      { of: 'item', key: 'video_id', file: new RegExp(String.raw`^video_features_statistic_${part}\.csv(\.gz)?$`) },
+      { of: 'user', key: 'user_id', files: new RegExp(String.raw`^user_features_${size}\.csv(\.gz)?$`) },
+      { of: 'item', key: 'video_id', files: new RegExp(String.raw`^video_features_basic_${size}\.csv(\.gz)?$`) },
+      { of: 'item', key: 'video_id', files: new RegExp(String.raw`^video_features_statistic_${part}\.csv(\.gz)?$`) },
     ],
   };
 }
@@ -120,11 +131,18 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   },
 };
 
+export interface PresetChoice {
+  /** Which of the logs; filters are the standard one's. */
+  exposure?: 'standard' | 'random';
+  /** Without the preset's filters. */
+  keepAll?: boolean;
+}
+
 /** The options of a preset for the files, or the one folder, of a download. */
 export function presetOptions(
   name: string,
   paths: readonly string[],
-  exposure: 'standard' | 'random',
+  { exposure = 'standard', keepAll = false }: PresetChoice = {},
 ): Partial<PrepareInput> {
   const preset = PRESETS[name];
   if (!preset) {
@@ -150,11 +168,13 @@ export function presetOptions(
   const [itemsFile] = preset.items ? namesLike(beside, preset.items.file) : [];
   return {
     ...preset.options,
+    ...(exposure === 'standard' && !keepAll && preset.filters),
     files,
     ...(itemsFile !== undefined && { itemsFile, itemsDialect: preset.items?.dialect }),
-    features: (preset.features ?? []).flatMap(({ of, key, file }) =>
-      namesLike(beside, file).map(path => ({ of, key, file: path })),
-    ),
+    features: (preset.features ?? []).flatMap(({ of, key, files: named }) => {
+      const found = namesLike(beside, named);
+      return found.length > 0 ? [{ of, key, files: found }] : [];
+    }),
   };
 }
 

@@ -50,7 +50,7 @@ export async function readLog(
   // Whatever can be refused is refused here, before the long work.
   planFilters(resolved, options);
   planSplit(resolved, options);
-  for (const file of [options.itemsFile, ...options.features.map(table => table.file)]) {
+  for (const file of [options.itemsFile, ...options.features.flatMap(table => table.files)]) {
     if (file !== undefined && !existsSync(file))
       throw new UserError('no-file', `${file} does not exist`, 'Check the path.');
   }

@@ -10,6 +10,7 @@ const CAPACITY = 1 << 20;
 const LONGEST_ROW = 1 << 12;
 const ZERO = 48;
 const COMMA = 44;
+const POINT = 46;
 const NEWLINE = 10;
 
 function digitCount(value: number): number {
@@ -62,6 +63,16 @@ export class CsvWriter {
     }
     bytes[at] = COMMA;
     this.#at = at + 1;
+  }
+
+  /** A number from 0 to 10^12 with three digits behind the point, and the comma after it. */
+  thousandths(value: number): void {
+    const scaled = Math.round(value * 1000);
+    const whole = Math.floor(scaled / 1000);
+    this.number(whole);
+    this.#bytes[this.#at - 1] = POINT;
+    this.#at = writeDigits(this.#bytes, this.#at, scaled - whole * 1000, 3);
+    this.#bytes[this.#at++] = COMMA;
   }
 
   /** 0 or 1, and the comma after it. */

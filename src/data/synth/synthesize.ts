@@ -16,6 +16,7 @@ import { type Margin, measureMargin } from './margin.js';
 import { convertToParquet } from './parquet.js';
 import { resolveShape, type LogShape, type ShapeOptions } from './shape.js';
 import { UserEvents } from './user-events.js';
+import { STATISTIC_COLUMNS, writeVideoStatistics } from './video-statistics.js';
 
 export type SynthFormat = 'csv' | 'parquet';
 export type SynthLayout = 'log' | 'kuairand';
@@ -27,7 +28,7 @@ export interface SynthOptions extends ShapeOptions {
   format?: SynthFormat;
   /**
    * `log`: one file with every event, users one after another. `kuairand`: two files by date, the random exposures in
-   * one of their own, user and video features. By whether `out` ends in .csv or .parquet unless given.
+   * one of their own, user features, video features and statistics. By whether `out` ends in .csv or .parquet unless given.
    */
   layout?: SynthLayout;
   /** The size's name in KuaiRand's file names: 27k unless given. */
@@ -59,6 +60,7 @@ interface LogFiles {
   random?: CsvWriter;
   userFeatures?: CsvWriter;
   videoFeatures?: CsvWriter;
+  videoStatistics?: CsvWriter[];
   all: CsvWriter[];
 }
 
@@ -102,6 +104,9 @@ function openFiles({ out, variant = '27k' }: SynthOptions, layout: SynthLayout, 
     random: open(join(out, `log_random_4_22_to_5_08_${variant}.csv`), LOG_COLUMNS),
     userFeatures: open(join(out, `user_features_${variant}.csv`), USER_COLUMNS),
     videoFeatures: open(join(out, `video_features_basic_${variant}.csv`), VIDEO_COLUMNS),
+    videoStatistics: (variant === '27k' ? ['_part1', '_part2', '_part3'] : ['']).map(part =>
+      open(join(out, `video_features_statistic_${variant}${part}.csv`), STATISTIC_COLUMNS),
+    ),
     all,
   };
 }
@@ -154,6 +159,7 @@ export async function synthesize(options: SynthOptions): Promise<SynthReport> {
     counts = await writeEvents(options, { catalogue, shape, files });
     if (files.userFeatures) writeUserFeatures(files.userFeatures, shape.lengths, shape.seed);
     if (files.videoFeatures) writeVideoFeatures(files.videoFeatures, catalogue);
+    if (files.videoStatistics) writeVideoStatistics(files.videoStatistics, catalogue);
   } catch (error) {
     for (const file of files.all) file.abandon();
     throw error;

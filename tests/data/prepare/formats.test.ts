@@ -140,7 +140,10 @@ describe('presets', () => {
     );
     bench.write('kuairand/video_features_basic_27k.csv', 'video_id,video_duration\n7,1000\n');
     const folder = join(bench.folder, 'kuairand');
-    const { store, report } = await bench.build({ files: [], ...presetOptions('kuairand-27k', [folder], 'standard') });
+    const { store, report } = await bench.build({
+      files: [],
+      ...presetOptions('kuairand-27k', [folder], { keepAll: true }),
+    });
     expect(report.files.length).toBe(3);
     expect(contents(store).map(({ user, item }) => [user, item])).toEqual([
       ['0', '9'],
@@ -162,8 +165,59 @@ describe('presets', () => {
     expect([...videoTable.read('video_duration', 'F32')]).toEqual([Number.NaN, 1000]);
     videoTable.close();
 
-    const random = await bench.build({ files: [], ...presetOptions('kuairand-27k', [folder], 'random') });
+    const random = await bench.build({ files: [], ...presetOptions('kuairand-27k', [folder], { exposure: 'random' }) });
     expect(contents(random.store).map(({ item }) => item)).toEqual(['5']);
+  });
+
+  it('filter KuaiRand as the paper does, and say what each step removed', async () => {
+    const row = (user: number, video: number, ms: number, flags: string) =>
+      `${user},${video},20220408,800,${1_650_000_000_000 + ms},${flags},100,200,0,0,0,0,1`;
+    const [click, longView, liked] = ['1,0,0,0,0,0,0', '0,0,0,0,0,0,1', '0,1,0,0,0,0,0'];
+    const [nothing, hate] = ['0,0,0,0,0,0,0', '1,0,0,0,0,1,1'];
+    const rows: string[] = [];
+    // Five users with five videos hold together; what else there is must go.
+    for (let user = 0; user < 5; user++) {
+      for (let video = 0; video < 5; video++) {
+        rows.push(row(user, video, 10 * rows.length, [click, longView, liked][(user + video) % 3]!));
+      }
+      rows.push(row(user, 100 + user, 10 * rows.length, hate), row(user, 0, 10 * rows.length, nothing));
+    }
+    // Five events of video 50, but of one user only; user 9 has four events.
+    for (let i = 0; i < 5; i++) rows.push(row(0, 50, 10 * rows.length, click));
+    for (let video = 0; video < 4; video++) rows.push(row(9, video, 10 * rows.length, click));
+    const file = 'kuairand-filters/log_standard_4_08_to_4_21_pure.csv';
+    bench.write(file, `${[KUAIRAND, ...rows].join('\n')}\n`);
+    const folder = join(bench.folder, 'kuairand-filters');
+    const filtered = await bench.build({ files: [], ...presetOptions('kuairand-pure', [folder]) });
+    expect(filtered.report.filters).toEqual([
+      { name: 'without is_hate', removed: 5, left: 39 },
+      {
+        name: 'with any of is_click, is_like, is_follow, is_comment, is_forward, long_view',
+        removed: 5,
+        left: 34,
+      },
+      { name: 'at least 5 users an item, 5 events a user', removed: 9, left: 25 },
+    ]);
+    expect(filtered.store.users).toBe(5);
+    expect(new Set(contents(filtered.store).map(({ item }) => item))).toEqual(new Set(['0', '1', '2', '3', '4']));
+    const whole = await bench.build({ files: [], ...presetOptions('kuairand-pure', [folder], { keepAll: true }) });
+    expect([whole.report.filters, whole.store.events]).toEqual([[], rows.length]);
+  });
+
+  it('read a feature table that comes in parts as one', async () => {
+    const log = bench.write('parts.csv', 'user,item,time\n1,30,1\n1,10,2\n2,20,3\n');
+    const parts = [
+      bench.write('parts-1.csv', 'item,price,kind\n10,1.5,a\n'),
+      bench.write('parts-2.csv', 'item,price,kind\n30,2,b\n20,,a\n'),
+    ];
+    const { store } = await bench.build({ files: [log], features: [{ of: 'item', key: 'item', files: parts }] });
+    expect(store.index.features).toHaveLength(1);
+    const table = new SafetensorsFile(join(store.folder, store.index.features[0]!.file));
+    const ids = [0, 1, 2].map(dense => store.originalItem(dense));
+    const of = (values: ArrayLike<number>) => Object.fromEntries(ids.map((id, i) => [id, values[i]]));
+    expect(of(table.read('price', 'F32'))).toEqual({ 10: 1.5, 20: Number.NaN, 30: 2 });
+    expect(of(table.read('kind', 'I32'))).toEqual({ 10: 0, 20: 0, 30: 1 });
+    table.close();
   });
 
   it.each([
@@ -187,7 +241,7 @@ describe('presets', () => {
       const movies = '1193::Caf\u00e9 (1975)::Drama\n661::James (1996)::Animation\n2::Unseen\u00e9 (1995)::Comedy\n';
       bench.write(`${name}/movies.dat`, Buffer.from(movies, 'latin1'));
     }
-    const { store } = await bench.build({ files: [], ...presetOptions(name, [join(bench.folder, name)], 'standard') });
+    const { store } = await bench.build({ files: [], ...presetOptions(name, [join(bench.folder, name)]) });
     expect(contents(store).map(({ item }) => item)).toEqual(['1193', '661']);
     expect(store.hasTime).toBe(true);
     expect(store.index.columns.map(column => column.name)).toContain('rating');
@@ -197,16 +251,14 @@ describe('presets', () => {
   it('read Yambda-style Parquet', async () => {
     const query = "SELECT 1::UINTEGER AS uid, 5::UINTEGER AS timestamp, 9::UINTEGER AS item_id, 'listen' AS event_type";
     const file = await parquet('multi_event.parquet', query);
-    const { store } = await bench.build({ files: [], ...presetOptions('yambda', [file], 'standard') });
+    const { store } = await bench.build({ files: [], ...presetOptions('yambda', [file]) });
     expect(contents(store)).toEqual([{ user: '1', item: '9', time: 5 }]);
     expect(store.index.action?.labels).toEqual(['listen']);
   });
 
   it('say which files they look for', () => {
-    expect(() => presetOptions('kuairand-1k', [bench.folder], 'standard')).toThrow(
-      /has no file named like \^log_standard/,
-    );
-    expect(() => presetOptions('ml-1m', [bench.folder], 'random')).toThrow(/no log of random exposure/);
-    expect(() => presetOptions('netflix', [], 'standard')).toThrow(/no preset 'netflix'/);
+    expect(() => presetOptions('kuairand-1k', [bench.folder])).toThrow(/has no file named like \^log_standard/);
+    expect(() => presetOptions('ml-1m', [bench.folder], { exposure: 'random' })).toThrow(/no log of random exposure/);
+    expect(() => presetOptions('netflix', [])).toThrow(/no preset 'netflix'/);
   });
 });

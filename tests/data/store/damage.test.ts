@@ -16,7 +16,7 @@ let copies = 0;
 beforeAll(async () => {
   const rows = Array.from({ length: 60 }, (_, i) => `u${i % 7},${(i * 5) % 11},${1_650_000_000 + i},${i % 3},${i % 5}`);
   bench.write('items.csv', 'item,colour\n0,red\n1,blue\n');
-  const features = [{ of: 'item' as const, file: join(bench.folder, 'items.csv'), key: 'item' }];
+  const features = [{ of: 'item' as const, files: [join(bench.folder, 'items.csv')], key: 'item' }];
   const files = [bench.write('log.csv', `user,item,time,action,rating\n${rows.join('\n')}\n`)];
   ({ store: sound } = await bench.build({ files, features }));
 });
