@@ -48,6 +48,14 @@ const PAPER_RECIPES = Object.fromEntries(
   ),
 );
 
+/** Names of earlier versions, and what to write instead. */
+export const RENAMED_RECIPES: Readonly<Record<string, string>> = {
+  'hstu-large': 'paper-hstu-large',
+  'hstu-long': 'paper-hstu-long',
+  'fuxi-large': 'paper-fuxi-large',
+  'fuxi-long': 'paper-fuxi-long',
+};
+
 export const RECIPES: Record<string, ConfigInput> = {
   // The defaults of the schema, whatever the log: no rule is applied.
   plain: {},

@@ -8,7 +8,7 @@ import { UserError } from '../util/errors.js';
 import { loadModule } from './load-module.js';
 import { nearest } from './nearest.js';
 import type { LogStatistics } from './log-statistics.js';
-import { RECIPES } from './recipes.js';
+import { RECIPES, RENAMED_RECIPES } from './recipes.js';
 import { type Choice, chooseSettings } from './rules.js';
 import { type Config, type ConfigInput, configJsonSchema, configSchema, type ResolvedConfig } from './schema.js';
 import { SIZES } from './sizes.js';
@@ -57,10 +57,13 @@ function expand(inputs: readonly (ConfigInput | UncheckedConfig)[]): Tree {
   const { recipe } = given;
   const base = named(RECIPES, recipe) ?? {};
   if (typeof recipe === 'string' && !Object.hasOwn(RECIPES, recipe)) {
+    const now = RENAMED_RECIPES[recipe];
     throw new UserError(
       'unknown-recipe',
       `there is no recipe "${recipe}"`,
-      `${nearest(recipe, Object.keys(RECIPES))}The recipes are: ${Object.keys(RECIPES).join(', ')}.`,
+      now !== undefined
+        ? `It is \`${now}\` now, with the settings of the paper; \`turbogr config --recipe ${now}\` shows them.`
+        : `${nearest(recipe, Object.keys(RECIPES))}The recipes are: ${Object.keys(RECIPES).join(', ')}.`,
     );
   }
   const merged = merge(base, given);

@@ -55,6 +55,10 @@ test('unknown keys are refused, with the key that was probably meant', () => {
   expect(refusal({ recipe: 'ml1m-hstu' }).remedy).toContain('Did you mean "ml-1m-hstu"?');
 });
 
+test('a recipe of an earlier version says what to write instead', () => {
+  expect(refusal({ recipe: 'fuxi-long' }).remedy).toContain('It is `paper-fuxi-long` now');
+});
+
 test('bad values are named with their key', () => {
   expect(refusal({ optimizer: { lr: -1 } }).message).toBe('config: optimizer.lr is -1');
   expect(refusal({ model: { d: 50, heads: 3 } }).message).toContain('model.heads = 3');

@@ -1,7 +1,7 @@
 // KuaiRand's video statistics: what all users of the app did with a video, as means per day. Here they follow from the
 // video's popularity and quality in the catalogue, never from the events of the log, so that no test event shows in them.
 
-import { mixBits, type Catalogue } from './catalogue.js';
+import { mixBits, type VideoCatalogue } from './video-catalogue.js';
 import type { CsvWriter } from './csv-writer.js';
 
 /** Shows a day of the whole app, spread over the videos by popularity. */
@@ -74,7 +74,7 @@ const MEASURES: readonly [string, Measure][] = [
 export const STATISTIC_COLUMNS = ['video_id', 'counts', ...MEASURES.map(([name]) => name)];
 
 /** Several writers get equal parts, one after another. */
-export function writeVideoStatistics(parts: readonly CsvWriter[], catalogue: Catalogue): void {
+export function writeVideoStatistics(parts: readonly CsvWriter[], catalogue: VideoCatalogue): void {
   let written = 0;
   for (let topic = 0; topic < catalogue.topics; topic++) {
     const size = catalogue.topicSize(topic);
