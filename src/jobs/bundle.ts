@@ -5,7 +5,7 @@
 //   items.safetensors        the vocabulary of the store
 //   features.safetensors     side features of the items, when the model has any
 
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { resolveConfig } from '../config/resolve.js';
@@ -19,6 +19,7 @@ import type { SideFeature } from '../nn/model-shape.js';
 import { makeFolder, syncFolder, writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { canonicalJson, sha256, sha256File } from '../util/hash.js';
+import { isRegularFile, readTextFile } from '../util/regular-file.js';
 import { SafetensorsFile, writeSafetensors } from '../util/safetensors.js';
 import type { Catalogue } from './catalogue.js';
 import { OpenRun, type OpenRunOptions } from './open-run.js';
@@ -181,7 +182,7 @@ function readBundle(folder: string): Bundle {
     new UserError('damaged-bundle', `${folder}: ${what}`, 'Copy it again, or export the run again.', { cause });
   let bundle: Bundle;
   try {
-    bundle = BUNDLE.parse(JSON.parse(readFileSync(join(folder, INDEX), 'utf8')));
+    bundle = BUNDLE.parse(JSON.parse(readTextFile(join(folder, INDEX)) ?? ''));
   } catch (cause) {
     throw refuse(`${INDEX} is no index of a bundle`, cause);
   }
@@ -189,7 +190,7 @@ function readBundle(folder: string): Bundle {
   if (checksumOf(content) !== checksum) throw refuse(`${INDEX} does not match its checksum`);
   for (const [name, hash] of Object.entries(bundle.files)) {
     const file = join(folder, name);
-    if (!existsSync(file)) throw refuse(`${name} is missing`);
+    if (!isRegularFile(file)) throw refuse(`${name} is missing, or no regular file`);
     if (sha256File(file) !== hash) throw refuse(`${name} does not match its checksum: damaged or truncated`);
   }
   return bundle;

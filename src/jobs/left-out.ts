@@ -1,11 +1,11 @@
 // What a model never gets to see, counted, so that nothing is dropped silently: rows that preparing refused, and events
 // that lie further back than the model's length.
 
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';
+import { readTextFile } from '../util/regular-file.js';
 
 const PREPARED = z.object({
   rows: z.int(),
@@ -20,7 +20,7 @@ export type PreparedSummary = z.infer<typeof PREPARED>;
 /** From the store's report; undefined when it has none that can be read, which is no reason not to train. */
 export function readPreparedSummary(store: string): PreparedSummary | undefined {
   try {
-    return PREPARED.parse(JSON.parse(readFileSync(join(store, 'report.json'), 'utf8')));
+    return PREPARED.parse(JSON.parse(readTextFile(join(store, 'report.json')) ?? ''));
   } catch {
     return undefined;
   }

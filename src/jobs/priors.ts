@@ -1,19 +1,22 @@
 // The priors of a run: fitted once after training, kept in `priors.json`, used by whoever opens the run.
 
-import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import { fitPriors } from '../eval/priors/fit-priors.js';
 import { PRIOR_WEIGHTS, type PriorWeights } from '../eval/priors/weights.js';
 import type { Model } from '../nn/model.js';
-import type { RunFolder } from '../train/run-folder.js';
+import { type RunFolder, runIdentity } from '../train/run-folder.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
+import { canonicalJson, sha256 } from '../util/hash.js';
+import { readTextFile } from '../util/regular-file.js';
 import { hasValidation } from './evaluate.js';
 
 const PRIORS_FILE = z.strictObject({
   format: z.literal('turbogr-priors'),
+  /** The run that they belong to. */
+  identity: z.string(),
   /** Null: they did not help on validation, and the model stands alone. */
   weights: PRIOR_WEIGHTS.nullable(),
   /** Validation events that were fitted. */
@@ -22,6 +25,13 @@ const PRIORS_FILE = z.strictObject({
   metric: z.string(),
   alone: z.number(),
   together: z.number(),
+  /** SHA-256 of all of the above. */
+  checksum: z.string(),
+});
+/** As far as it says whether there are priors. */
+const REPORT = z.object({
+  reason: z.string(),
+  priors: z.object({ weights: PRIOR_WEIGHTS.nullable() }).optional(),
 });
 
 export interface FitRunInput {
@@ -32,7 +42,7 @@ export interface FitRunInput {
 }
 
 /** What `priors.json` holds. */
-export type RunPriors = Omit<z.infer<typeof PRIORS_FILE>, 'format'>;
+export type RunPriors = Omit<z.infer<typeof PRIORS_FILE>, 'format' | 'identity' | 'checksum'>;
 
 /** Fits the priors on validation where the config wants them and there are events that the model was not trained on. */
 export async function fitRunPriors({ run, model, source, config }: FitRunInput): Promise<RunPriors | undefined> {
@@ -52,14 +62,40 @@ export async function fitRunPriors({ run, model, source, config }: FitRunInput):
   const { cases, alone, together } = fitted;
   const weights = together >= alone ? fitted.weights : null;
   const priors: RunPriors = { weights, cases, metric: judge, alone, together };
-  writeFileAtomic(run.priors, `${JSON.stringify({ format: 'turbogr-priors', ...priors }, null, 2)}\n`);
+  const content = { format: 'turbogr-priors', identity: runIdentity(run.description), ...priors };
+  const whole = { ...content, checksum: sha256(canonicalJson(content)) };
+  writeFileAtomic(run.priors, `${JSON.stringify(whole, null, 2)}\n`);
   return priors;
 }
 
+/** Undefined when the run has none. Edited, damaged or missing ones are refused: the run would rank in another way. */
 export function readRunPriors(run: RunFolder): PriorWeights | undefined {
-  if (!existsSync(run.priors)) return undefined;
-  const found = PRIORS_FILE.safeParse(JSON.parse(readFileSync(run.priors, 'utf8')));
-  if (found.success) return found.data.weights ?? undefined;
-  const remedy = 'Remove the file to rank by the model alone, or train the run again.';
-  throw new UserError('bad-priors', `${run.priors}: ${found.error.issues[0]!.message}`, remedy);
+  const refuse = (what: string) =>
+    new UserError('bad-priors', `${run.priors} ${what}`, `Fit them again: npx turbogr resume ${run.path}`);
+  const text = readTextFile(run.priors);
+  if (text === undefined) {
+    if (hasPriors(readTextFile(run.report)))
+      throw refuse("is missing, and the run's report says that it ranks by them");
+    return undefined;
+  }
+  const found = PRIORS_FILE.safeParse(parseJson(text));
+  if (!found.success) throw refuse('is damaged');
+  const { checksum, ...content } = found.data;
+  if (sha256(canonicalJson(content)) !== checksum)
+    throw refuse('does not match its checksum: it was edited or damaged');
+  if (content.identity !== runIdentity(run.description)) throw refuse('belongs to another run');
+  return content.weights ?? undefined;
+}
+
+function hasPriors(report: string | undefined): boolean {
+  const known = REPORT.safeParse(parseJson(report ?? ''));
+  return known.success && known.data.reason !== 'interrupted' && Boolean(known.data.priors?.weights);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

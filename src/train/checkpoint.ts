@@ -5,12 +5,13 @@
 //
 //   checkpoints/step-00000470/{weights.safetensors, optimizer.safetensors, index.json}
 
-import { type Dirent, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { type Dirent, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { makeFolder, syncFolder, writeFileAtomic } from '../util/atomic-file.js';
 import { canonicalJson, sha256, sha256File } from '../util/hash.js';
 import { errorCode } from '../util/process-identity.js';
+import { isRegularFile, readTextFile } from '../util/regular-file.js';
 import { type StoredDtype, SafetensorsFile, SafetensorsWriter } from '../util/safetensors.js';
 
 const FORMAT = 'turbogr-checkpoint';
@@ -231,7 +232,7 @@ function verifyCheckpoint(path: string, identity: string): Checkpoint | RefusedC
 
 /** Undefined when it is no regular file: a FIFO would never end, and a pruned file is gone. */
 function hashIfFile(path: string): string | undefined {
-  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined;
+  if (!isRegularFile(path)) return undefined;
   try {
     return sha256File(path);
   } catch (error) {
@@ -240,19 +241,14 @@ function hashIfFile(path: string): string | undefined {
   }
 }
 
-/** An index is small; anything larger is none. */
-const MOST_INDEX_BYTES = 64 << 20;
-
 function readIndex(path: string): Index | string {
-  const file = join(path, 'index.json');
-  const stat = statSync(file, { throwIfNoEntry: false });
-  if (!stat?.isFile()) return 'index.json is missing';
-  if (stat.size > MOST_INDEX_BYTES) return `index.json has ${stat.size} bytes: damaged`;
+  const text = readTextFile(join(path, 'index.json'));
+  if (text === undefined) return 'index.json is missing';
   let json: unknown;
   try {
-    json = JSON.parse(readFileSync(file, 'utf8'));
-  } catch (error) {
-    return errorCode(error) === 'ENOENT' ? 'index.json is missing' : 'index.json is not JSON: damaged or truncated';
+    json = JSON.parse(text);
+  } catch {
+    return 'index.json is not JSON: damaged or truncated';
   }
   const index = INDEX.safeParse(json);
   if (!index.success) return `index.json: ${index.error.issues[0]!.message}`;

@@ -1,11 +1,12 @@
 // Which weights are a run's result, decided here and nowhere else: of the newest sound checkpoint the one that validation
 // liked best (itself without validation), and in it the average of the weights where the run keeps one.
 
+import { basename } from 'node:path';
 import type { ResolvedConfig } from '../config/schema.js';
 import { UserError } from '../util/errors.js';
 import { errorCode } from '../util/process-identity.js';
 import type { SafetensorsFile } from '../util/safetensors.js';
-import type { Checkpoint } from './checkpoint.js';
+import type { Checkpoint, RefusedCheckpoint } from './checkpoint.js';
 import type { RunFolder } from './run-folder.js';
 
 /** The file of a checkpoint that holds the weights to evaluate with. */
@@ -13,22 +14,34 @@ export function evaluatedFile(config: ResolvedConfig): string {
   return config.optimizer.ema === undefined ? 'weights' : 'average';
 }
 
+const UNSOUND = new Set(['no-checkpoint', 'damaged-checkpoint']);
 /** While a run trains, a checkpoint may be pruned between being found and being opened. */
 const ATTEMPTS = 10;
 
-/** Opens the chosen weights, also of a run that is being trained; the caller closes the file. */
+/**
+ * Opens the chosen weights, also of a run that is being trained; the caller closes the file. Where the newest checkpoint is
+ * damaged it does not fall back to older weights, which would be another model under the same name.
+ */
 export function openChosenWeights(run: RunFolder): SafetensorsFile {
   for (let attempt = 1; ; attempt++) {
     try {
-      return chosenCheckpoint(run).open(evaluatedFile(run.description.config));
+      const { checkpoint, refused } = findChosen(run);
+      if (refused[0]) throw newestRefused(run, checkpoint, refused[0]);
+      return checkpoint.open(evaluatedFile(run.description.config));
     } catch (error) {
-      const pruned = errorCode(error) === 'ENOENT' || (error instanceof UserError && error.code === 'no-checkpoint');
+      const pruned = errorCode(error) === 'ENOENT' || (error instanceof UserError && UNSOUND.has(error.code));
       if (!pruned || attempt === ATTEMPTS || run.checkpoints().steps().length === 0) throw error;
     }
   }
 }
 
+/** For a trainer, which has told what it passed over. */
 export function chosenCheckpoint(run: RunFolder): Checkpoint {
+  return findChosen(run).checkpoint;
+}
+
+/** The chosen checkpoint, and the refused ones that are newer. */
+function findChosen(run: RunFolder): { checkpoint: Checkpoint; refused: RefusedCheckpoint[] } {
   const folder = run.checkpoints();
   const { checkpoint, refused } = folder.latest();
   if (!checkpoint) {
@@ -37,6 +50,14 @@ export function chosenCheckpoint(run: RunFolder): Checkpoint {
     throw new UserError('no-checkpoint', message, `Train it: npx turbogr resume ${run.path}`);
   }
   const best = checkpoint.best === null ? checkpoint : folder.load(checkpoint.best);
-  if ('state' in best) return best;
+  if ('state' in best) return { checkpoint: best, refused };
   throw new UserError('no-checkpoint', `${best.path} is refused: ${best.reason}`, 'Train the run again.');
+}
+
+function newestRefused(run: RunFolder, older: Checkpoint, { path, reason }: RefusedCheckpoint): UserError {
+  return new UserError(
+    'damaged-checkpoint',
+    `${path} is refused: ${reason}`,
+    `Train those steps again: npx turbogr resume ${run.path}. Or remove that folder, to use ${basename(older.path)} instead.`,
+  );
 }

@@ -1,9 +1,10 @@
 // `events.jsonl`: append one line per event; read it back; cut it to a step when a run resumes from there. A line torn
 // by a crash is the last one by construction, and is dropped.
 
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, lstatSync, openSync } from 'node:fs';
 import { writeFileAtomic, writeFully } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
+import { readTextFile } from '../util/regular-file.js';
 import type { LoggedEvent, RunEvent } from '../events/event.js';
 
 export class EventLog {
@@ -13,7 +14,7 @@ export class EventLog {
   /** Opens for appending. With `keepTo`, events after that step are forgotten first: they will happen again. */
   constructor(path: string, keepTo?: number) {
     this.path = path;
-    if (existsSync(path)) {
+    if (lstatSync(path, { throwIfNoEntry: false })) {
       const kept = readEvents(path).filter(event => keepTo === undefined || event.step <= keepTo);
       writeFileAtomic(path, kept.map(event => `${JSON.stringify(event)}\n`).join(''));
     }
@@ -32,7 +33,12 @@ export class EventLog {
 
 /** All whole events of a file, oldest first. */
 export function readEvents(path: string): LoggedEvent[] {
-  const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1); // what follows the last line end is torn or empty
+  const text = readTextFile(path);
+  if (text === undefined) {
+    const remedy = 'Remove it, or what is in its place: only figures are lost by it, no weights.';
+    throw new UserError('damaged-events', `${path} is no file that can be read`, remedy);
+  }
+  const lines = text.split('\n').slice(0, -1); // what follows the last line end is torn or empty
   return lines.map((line, i) => {
     const event = parseLine(line);
     if (isEvent(event)) return event;

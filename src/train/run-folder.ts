@@ -3,7 +3,7 @@
 // A run is known by its identity, a hash of all that decides its result. `run.json` carries a checksum: a run that was
 // edited by hand is refused, because its checkpoints and figures would no longer be those of its config.
 
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { resolveConfig } from '../config/resolve.js';
@@ -12,6 +12,7 @@ import { writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { type FolderLock, lockFolder } from '../util/folder-lock.js';
 import { canonicalJson, sha256 } from '../util/hash.js';
+import { readTextFile } from '../util/regular-file.js';
 import { CheckpointFolder } from './checkpoint.js';
 import { configDifferences } from './config-differences.js';
 
@@ -199,9 +200,11 @@ function readRunFile(path: string): RunFile {
       'Put the file back as it was, or train a new run: --run names it.',
       cause === undefined ? {} : { cause },
     );
+  const text = readTextFile(file);
+  if (text === undefined) throw refuse('is no regular file');
   let json: unknown;
   try {
-    json = JSON.parse(readFileSync(file, 'utf8'));
+    json = JSON.parse(text);
   } catch (cause) {
     throw refuse('is not JSON: damaged or truncated', cause);
   }

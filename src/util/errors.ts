@@ -32,6 +32,12 @@ const SYSTEM_ERRORS = [
     what: 'not enough memory',
     mend: 'Choose a smaller model or batch (model.d, batch.tokens), or a machine with more memory,',
   },
+  {
+    code: 'bad-path',
+    sign: /^(ENOENT|ENOTDIR|EISDIR|ELOOP|ENAMETOOLONG|ENXIO|EINVAL): .*'$/,
+    what: 'a file is not as it should be',
+    mend: 'Look at that path,',
+  },
   { code: 'no-permission', sign: /EACCES|EPERM|Permission denied/, what: 'permission denied', mend: 'Give the right,' },
 ];
 

@@ -194,6 +194,32 @@ test('a run can be moved, its store repointed, and a bundle needs neither', asyn
   expect(() => openRecommender(bundle)).toThrow('weights.safetensors does not match its checksum');
 });
 
+test('readers neither fall back to older weights in silence nor take edited priors for those of the run', async () => {
+  await train({ data: log, config: { ...config, epochs: 2, priors: 'auto', checkpoint: { keep: 2 } }, run });
+  const priors = join(run, 'priors.json');
+  const text = readFileSync(priors, 'utf8');
+  for (const edited of [text.replace(/"cases": (\d)/, '"cases": 1$1'), '{', '']) {
+    writeFileSync(priors, edited);
+    expect(() => openRecommender(run)).toThrow(/priors\.json (is damaged|does not match)/);
+  }
+  rmSync(priors);
+  expect(() => openRecommender(run)).toThrow('priors.json is missing');
+  await resume(run);
+  expect(readFileSync(priors, 'utf8')).toBe(text);
+  const newest = join(run, 'checkpoints', readdirSync(join(run, 'checkpoints')).sort().at(-1)!);
+  const weights = join(newest, 'weights.safetensors');
+  const bytes = readFileSync(weights);
+  bytes[bytes.length - 3]! ^= 8;
+  writeFileSync(weights, bytes);
+  expect(() => openRecommender(run)).toThrow(/step-\d+ is refused: weights/);
+  await expect(evaluate(run)).rejects.toMatchObject({
+    code: 'damaged-checkpoint',
+    remedy: expect.stringMatching(/resume .* remove that folder/),
+  });
+  rmSync(newest, { recursive: true });
+  openRecommender(run).close();
+});
+
 async function top(path: string, history: { item: string | number; time?: number }[]) {
   using recommender = openRecommender(path);
   return await recommender.recommend(history, { k: 5, at: 2e9 });
