@@ -11,8 +11,9 @@ const layers = [
   ['ops'],
   ['nn', 'optim', 'data', 'dist', 'negatives'],
   ['train', 'eval'],
+  ['view'],
   ['jobs'],
-  ['bench', 'server', 'plan'],
+  ['bench', 'server', 'ui', 'plan'],
   ['cli', 'index.ts'],
 ];
 const level = new Map(layers.flatMap((names, depth) => names.map(name => [name, depth])));

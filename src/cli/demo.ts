@@ -13,7 +13,7 @@ import { makeFolder } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { formatCount } from '../util/terminal.js';
 import { wholeNumber } from '../util/number-flags.js';
-import { curve } from './curve.js';
+import { curve } from '../util/curve.js';
 import { watchRun } from './watch-run.js';
 
 const LOG = { users: 2000, videos: 1000, meanLength: 100, seed: 1 };

@@ -9,6 +9,7 @@ import { guardOutput } from '../util/interrupt.js';
 import { coloured, fitted } from '../util/terminal.js';
 import { printableLines } from '../util/text-width.js';
 import { benchCommand } from './bench.js';
+import { compareCommand } from './compare.js';
 import { configCommand } from './config.js';
 import { demoCommand } from './demo.js';
 import { doctorCommand } from './doctor.js';
@@ -40,6 +41,7 @@ const program = new Command('turbogr')
   .addCommand(launchCommand())
   .addCommand(ranksCommand())
   .addCommand(evaluateCommand())
+  .addCommand(compareCommand())
   .addCommand(recommendCommand())
   .addCommand(similarCommand())
   .addCommand(embedCommand())

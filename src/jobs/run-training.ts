@@ -21,6 +21,7 @@ import { Trainer } from '../train/trainer.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { sha256File } from '../util/hash.js';
+import { writeReport } from '../view/write-report.js';
 import { evaluateModel } from './evaluate.js';
 import { countUntrained, readPreparedSummary } from './left-out.js';
 import { measurePeak } from './measure-peak.js';
@@ -138,7 +139,10 @@ export async function runTraining(
       ...(test && { test }),
       ...(leads && done && options.test !== false && { verdict: judge({ run: run.path, test, stillImproving }) }),
     };
-    if (leads) writeFileAtomic(run.report, `${JSON.stringify(report, null, 2)}\n`);
+    if (leads) {
+      writeFileAtomic(run.report, `${JSON.stringify(report, null, 2)}\n`);
+      writeReport(run.path);
+    }
     return report;
   } catch (error) {
     await verified; // a damaged store is the cause of whatever else went wrong

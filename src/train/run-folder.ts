@@ -74,7 +74,7 @@ export function placeOf(run: string, path: string): Place {
 }
 
 /** Temporary names of files that are written whole; see `writeFileAtomic`. */
-const TEMP_FILE = /^\.[\w-]+\.(jsonl?|safetensors)\.\d+\.tmp$/;
+const TEMP_FILE = /^\.[\w-]+\.(jsonl?|safetensors|html|md)\.\d+\.tmp$/;
 
 /** Makes this process the only one that writes in the folder, and removes what a killed one left half written. */
 export async function holdRun(path: string): Promise<FolderLock> {

@@ -1,0 +1,86 @@
+// Figures of a run in words and rows, the same in every report.
+
+import { formatCount, formatSeconds, formatShare } from '../util/terminal.js';
+import { metricNames, type TestReport } from './final-report.js';
+import type { RunView } from './run-view.js';
+
+/** 83970048 -> 84.0 M */
+export function formatShort(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1e9) return `${(value / 1e9).toFixed(2)} G`;
+  if (size >= 1e6) return `${(value / 1e6).toFixed(2)} M`;
+  if (size >= 1e4) return `${(value / 1e3).toFixed(1)} k`;
+  return formatCount(value);
+}
+
+export function formatBytes(bytes: number): string {
+  if (bytes >= 2 ** 30) return `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
+/** The number of steps of a whole run is an estimate: batches of an epoch are not all equally full. */
+function stepsText({ step, totalSteps, state }: RunView): string {
+  const ended = totalSteps === null || state === 'finished';
+  return ended ? formatCount(step) : `${formatCount(step)} of about ${formatCount(totalSteps)}`;
+}
+
+/** Name and value, for the head of a page. */
+export function keyFigures(view: RunView): [name: string, value: string][] {
+  const { time, steps, report, validations, metric } = view;
+  const best = validations.reduce((most, { value }) => Math.max(most, value), Number.NEGATIVE_INFINITY);
+  const training = Math.max(1e-9, time.training);
+  const tokens = view.epochSeries.reduce((sum, epoch) => sum + epoch.tokens, 0);
+  const seconds = view.epochSeries.reduce((sum, epoch) => sum + epoch.seconds, 0);
+  const mfu =
+    seconds > 0 ? view.epochSeries.reduce((sum, epoch) => sum + epoch.mfu * epoch.seconds, 0) / seconds : null;
+  const mean = (values: readonly (number | null)[]): number | null => {
+    const known = values.filter(value => value !== null);
+    return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length;
+  };
+  const paper = mean(steps.mfuPaper);
+  return [
+    ['steps', stepsText(view)],
+    ['loss', steps.loss.at(-1)?.toFixed(4) ?? '–'],
+    [`best ${metric}`, Number.isFinite(best) ? best.toFixed(4) : '–'],
+    ['tokens/s', seconds > 0 ? formatShort(tokens / seconds) : formatShort(mean(steps.tokensPerSecond) ?? 0)],
+    ['MFU useful', formatShare(mfu ?? mean(steps.mfu) ?? 0, 1)],
+    ['MFU as the paper counts', paper === null ? '–' : formatShare(paper, 1)],
+    ['effective training time', time.wall > 0 ? formatShare(training / time.wall, 1) : '–'],
+    ['wall clock', formatSeconds(report?.seconds ?? time.wall)],
+  ];
+}
+
+/** The model and every baseline by metric, with intervals; `*` before the best of a row. */
+export function testRows(test: TestReport): { header: string[]; rows: string[][] } {
+  const rankers = Object.keys(test.metrics);
+  const rows = metricNames(test).map(name => {
+    const values = rankers.map(ranker => test.metrics[ranker]?.[name]);
+    const most = Math.max(...values.map(estimate => estimate?.value ?? 0));
+    const cells = values.map(estimate => {
+      if (!estimate) return '–';
+      const text = `${estimate.value.toFixed(4)} ± ${estimate.margin === null ? '?' : estimate.margin.toFixed(4)}`;
+      return estimate.value === most && most > 0 ? `*${text}` : text;
+    });
+    return [name, ...cells];
+  });
+  return { header: ['', ...rankers], rows };
+}
+
+/** Dotted keys and their values. */
+export function flatConfig(config: object, under = ''): [key: string, value: string][] {
+  return Object.entries(config).flatMap(([key, value]: [string, unknown]): [string, string][] =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? flatConfig(value, `${under}${key}.`)
+      : [[`${under}${key}`, JSON.stringify(value) ?? '']],
+  );
+}
+
+export function machineRows({ machine, threads, peakFlops }: RunView): [name: string, value: string][] {
+  if (!machine) return [];
+  return [
+    ['processor', `${machine.cpu}, ${machine.cores} cores, ${machine.isa} kernels, ${threads ?? '?'} threads`],
+    ['FMA peak', peakFlops === null ? '–' : `${(peakFlops / 1e9).toFixed(1)} GFLOP/s, measured at the start`],
+    ['memory', formatBytes(machine.memoryBytes)],
+    ['system', `${machine.system}, Node ${machine.node}`],
+  ];
+}
