@@ -26,6 +26,7 @@ import { similarCommand } from './similar.js';
 import { synthCommand } from './synth.js';
 import { trainCommand } from './train.js';
 import { tuneCommand } from './tune.js';
+import { updateCommand } from './update.js';
 
 const program = new Command('turbogr')
   .enablePositionalOptions()
@@ -37,6 +38,7 @@ const program = new Command('turbogr')
   .addCommand(prepareCommand())
   .addCommand(trainCommand())
   .addCommand(resumeCommand())
+  .addCommand(updateCommand())
   .addCommand(tuneCommand())
   .addCommand(launchCommand())
   .addCommand(ranksCommand())

@@ -183,6 +183,12 @@ export const configSchema = z.strictObject({
   trainUsers: positive
     .optional()
     .describe('train on so many users only, the same ones for every seed, fewer always among more; all unless given'),
+  trainSince: whole
+    .min(0)
+    .optional()
+    .describe(
+      'train only on users that have a training event from this time on, in the unit of the log; all unless given',
+    ),
   epochs: positive.default(20),
   priors: z
     .enum(['auto', 'off'])

@@ -32,7 +32,8 @@ export async function resume(path: string, options: ResumeOptions = {}): Promise
   return await onAllRanks(options, (ranks, signal) => leadAgain(ranks, path, { ...options, signal }));
 }
 
-async function onAllRanks(
+/** Runs `leader` on rank 0; the other ranks follow what it shares. */
+export async function onAllRanks(
   options: { signal?: AbortSignal; model?: ModelBuilder },
   leader: (ranks: Ranks, signal: AbortSignal) => Promise<TrainReport>,
 ): Promise<TrainReport> {

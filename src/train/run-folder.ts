@@ -50,6 +50,8 @@ const RUN_FILE = z.strictObject({
   input: LOG_INPUT.optional(),
   /** Weights to start from; random ones when absent. */
   initialWeights: z.strictObject({ place: PLACE, sha256: z.string() }).optional(),
+  /** The run that this one updates, and the step of the weights it took. */
+  parent: z.strictObject({ place: PLACE, identity: z.string(), step: z.int() }).optional(),
   /** SHA-256 of all of the above. */
   checksum: z.string(),
 });

@@ -108,8 +108,12 @@ export function sampleUsers(windows: Windows, users: number | undefined, purpose
   if (users === undefined || users >= present.length) return windows;
   const order = Int32Array.from(present);
   new Random(0, purpose).shuffle(order);
-  const chosen = new Set(order.subarray(0, users));
-  const kept = Array.from(windows.user.keys()).filter(w => chosen.has(windows.user[w]!));
+  return windowsOf(windows, new Set(order.subarray(0, users)));
+}
+
+/** The windows of some users, in their own order. */
+export function windowsOf(windows: Windows, users: ReadonlySet<number>): Windows {
+  const kept = Array.from(windows.user.keys()).filter(w => users.has(windows.user[w]!));
   const column = (values: Int32Array) => Int32Array.from(kept, w => values[w]!);
   return { count: kept.length, user: column(windows.user), from: column(windows.from), to: column(windows.to) };
 }

@@ -34,6 +34,11 @@ export function parseSplit(text: string, parseTime: (text: string) => number): S
   );
 }
 
+/** The rule of a split that `splitName` named. */
+export function namedSplit(name: string): SplitRule {
+  return parseSplit(name, Number);
+}
+
 export function splitName(rule: SplitRule): string {
   if (rule.kind === 'time') return `time:${rule.validationFrom},${rule.testFrom}`;
   return rule.kind === 'user' ? `user:${rule.share}` : rule.kind;

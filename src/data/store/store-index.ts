@@ -34,7 +34,7 @@ export const VOCABULARY = FILE.extend({
   kind: z.enum(['integer', 'text']),
   size: COUNT,
   /** Which original value gets which dense id. */
-  order: z.enum(['ascending value', 'descending count, then ascending value']),
+  order: z.enum(['ascending value', 'descending count, then ascending value', 'earlier ids, then new ones']),
 });
 
 /** Unit of the times since 1970, or 'order' when the log has an order and no times: then there is no time column. */

@@ -116,6 +116,11 @@ function expectSizes(path: string, size: number, found: readonly number[]): void
   throw damagedStore(path, `holds ${found.join(', ')} values, counts and places; the index says ${size}`);
 }
 
+/** The order of texts: by their UTF-8 bytes. */
+export function compareTexts(a: Uint8Array, b: Uint8Array): number {
+  return Buffer.compare(a, b);
+}
+
 function textLookup(path: string, size: number): IdLookup {
   const file = new SafetensorsFile(path);
   const bytes = Buffer.from(file.read('bytes', 'U8').buffer);
@@ -130,7 +135,7 @@ function textLookup(path: string, size: number): IdLookup {
     original: dense => slice(dense).toString('utf8'),
     search: wanted => {
       const key = Buffer.from(wanted);
-      return { byValue, compare: dense => Buffer.compare(slice(dense), key) };
+      return { byValue, compare: dense => compareTexts(slice(dense), key) };
     },
   };
 }

@@ -1,0 +1,188 @@
+// Weights of a run for a catalogue that has grown: rows that were there stay as they are. A new item starts as the mean of
+// its neighbours, the known items right before and after it in the histories; without any, as the mean of the known items
+// that share a label of its features; else as the mean of all. Other tables that grew start new rows as the mean of the old.
+//
+// V rows of a table, D width.
+
+import { renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { SequenceStore } from '../data/store/sequence-store.js';
+import type { Model } from '../nn/model.js';
+import { syncFolder } from '../util/atomic-file.js';
+import { UserError } from '../util/errors.js';
+import { SafetensorsFile, SafetensorsWriter, type TensorSpec } from '../util/safetensors.js';
+
+export interface ExtendedWeights {
+  /** New items that started from neighbours, from features, and from the mean of all. */
+  neighbours: number;
+  features: number;
+  neither: number;
+}
+
+export interface ExtendWeightsInput {
+  /** The weights so far. */
+  weights: SafetensorsFile;
+  /** Names and shapes that are wanted. */
+  model: Pick<Model, 'all'>;
+  source: SequenceStore;
+  /** Items that have trained rows; ids from here on are new. */
+  known: number;
+  out: string;
+}
+
+export function extendWeights({ weights, model, source, known, out }: ExtendWeightsInput): ExtendedWeights {
+  const temp = join(dirname(out), `.${basename(out)}.${process.pid}.tmp`);
+  const specs = model.all.map(({ name, value }): [string, TensorSpec] => [name, { dtype: 'F32', shape: value.shape }]);
+  const report = { neighbours: 0, features: 0, neither: 0 };
+  const writer = new SafetensorsWriter(temp, Object.fromEntries(specs), { format: 'turbogr-weights' });
+  try {
+    for (const { name, value } of model.all) {
+      const d = value.cols;
+      const before = readRows(weights, name, d);
+      const kept = name === 'items' ? known * d : Math.min(before.length, value.size);
+      if (before.length < kept || (before.length !== value.size && !isTable(name))) throw mismatch(weights, name);
+      const rows = new Float32Array(value.size);
+      rows.set(before.subarray(0, kept));
+      if (name === 'items') Object.assign(report, startItems(rows, { d, known, source }));
+      else rows.subarray(kept).set(repeated(meanRow(before, d), rows.length - kept));
+      writer.append(name, rows);
+    }
+    writer.close();
+    renameSync(temp, out);
+  } catch (error) {
+    rmSync(temp, { force: true });
+    throw error;
+  }
+  syncFolder(dirname(out));
+  return report;
+}
+
+/** Tables have a row per id and may grow; everything else has the shape of the architecture. */
+function isTable(name: string): boolean {
+  return name === 'items' || name === 'actions' || name.startsWith('features.');
+}
+
+function readRows(weights: SafetensorsFile, name: string, d: number): Float32Array {
+  const shape = weights.tensors.get(name)?.shape;
+  if (shape?.[1] !== d) throw mismatch(weights, name);
+  return weights.read(name, 'F32');
+}
+
+function mismatch(weights: SafetensorsFile, name: string): UserError {
+  const message = `${weights.path}: "${name}" does not fit the model of the update`;
+  return new UserError(
+    'weights-mismatch',
+    message,
+    'Leave the keys of model as they are: an update keeps the architecture.',
+  );
+}
+
+/** Fills the rows of the items from `known` on. */
+function startItems(
+  rows: Float32Array,
+  { d, known, source }: { d: number; known: number; source: SequenceStore },
+): ExtendedWeights {
+  const sums = new RowSums(rows, { d, known });
+  for (let user = 0; user < source.users; user++) {
+    const item = new Int32Array(source.lengths[user]!);
+    source.read(user, 0, item.length, { item }, 0);
+    for (let i = 1; i < item.length; i++) {
+      sums.add(item[i]!, item[i - 1]!);
+      sums.add(item[i - 1]!, item[i]!);
+    }
+  }
+  const labelled = new LabelMeans(rows, { d, known, source });
+  const all = meanRow(rows.subarray(0, known * d), d);
+  const report = { neighbours: 0, features: 0, neither: 0 };
+  for (let item = known; item < rows.length / d; item++) {
+    const neighbours = sums.mean(item);
+    const start = neighbours ?? labelled.mean(item);
+    rows.set(start ?? all, item * d);
+    report[neighbours ? 'neighbours' : start ? 'features' : 'neither']++;
+  }
+  return report;
+}
+
+/** Sums of known rows for each new item. */
+class RowSums {
+  readonly #rows: Float32Array;
+  readonly #size: { d: number; known: number };
+  readonly #sums: Float64Array;
+  readonly #counts: Int32Array;
+
+  constructor(rows: Float32Array, size: { d: number; known: number }) {
+    this.#rows = rows;
+    this.#size = size;
+    this.#sums = new Float64Array(rows.length - size.known * size.d);
+    this.#counts = new Int32Array(this.#sums.length / size.d);
+  }
+
+  /** Counts `neighbour` for `item` if the one is known and the other new. */
+  add(item: number, neighbour: number): void {
+    const { d, known } = this.#size;
+    if (item < known || neighbour >= known) return;
+    this.#counts[item - known]!++;
+    addRow(this.#sums, (item - known) * d, this.#rows.subarray(neighbour * d, (neighbour + 1) * d));
+  }
+
+  mean(item: number): Float32Array | undefined {
+    const { d, known } = this.#size;
+    const count = this.#counts[item - known]!;
+    if (count === 0) return undefined;
+    return Float32Array.from(this.#sums.subarray((item - known) * d, (item - known + 1) * d), x => x / count);
+  }
+}
+
+/** Mean rows of the known items by the labels of their features. */
+class LabelMeans {
+  readonly #d: number;
+  readonly #columns: { labels: Int32Array; sums: Float64Array; counts: Int32Array }[] = [];
+
+  constructor(rows: Float32Array, { d, known, source }: { d: number; known: number; source: SequenceStore }) {
+    this.#d = d;
+    for (const table of source.index.features.filter(({ of }) => of === 'item')) {
+      const file = new SafetensorsFile(join(source.folder, table.file));
+      for (const { name } of table.columns.filter(({ dtype }) => dtype === 'I32')) {
+        const labels = file.read(name, 'I32');
+        const size = labels.reduce((most, label) => Math.max(most, label), -1) + 1;
+        const column = { labels, sums: new Float64Array(size * d), counts: new Int32Array(size) };
+        for (let item = 0; item < known; item++) {
+          const label = labels[item] ?? -1;
+          if (label < 0) continue;
+          column.counts[label]!++;
+          addRow(column.sums, label * d, rows.subarray(item * d, (item + 1) * d));
+        }
+        this.#columns.push(column);
+      }
+      file.close();
+    }
+  }
+
+  /** Over the columns in which the item has a label that a known item has too. */
+  mean(item: number): Float32Array | undefined {
+    const d = this.#d;
+    const sum = new Float64Array(d);
+    let found = 0;
+    for (const { labels, sums, counts } of this.#columns) {
+      const label = labels[item] ?? -1;
+      if (label < 0 || counts[label] === 0) continue;
+      found++;
+      for (let i = 0; i < d; i++) sum[i]! += sums[label * d + i]! / counts[label]!;
+    }
+    return found === 0 ? undefined : Float32Array.from(sum, x => x / found);
+  }
+}
+
+function addRow(sums: Float64Array, at: number, row: Float32Array): void {
+  for (let i = 0; i < row.length; i++) sums[at + i]! += row[i]!;
+}
+
+function meanRow(rows: Float32Array, d: number): Float32Array {
+  const sum = new Float64Array(d);
+  for (let at = 0; at < rows.length; at += d) addRow(sum, 0, rows.subarray(at, at + d));
+  return Float32Array.from(sum, x => x / Math.max(1, rows.length / d));
+}
+
+function repeated(row: Float32Array, length: number): Float32Array {
+  return Float32Array.from({ length }, (_, i) => row[i % row.length]!);
+}
