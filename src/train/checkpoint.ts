@@ -78,19 +78,20 @@ function folderName(step: number): string {
 
 export class CheckpointFolder {
   readonly path: string;
-  readonly #identity: string;
+  readonly #identities: readonly string[];
   readonly #mayWrite: () => Promise<void>;
 
   /** Steps that were refused: never counted among the newest. */
   readonly #refused = new Set<number>();
 
   /**
-   * `identity` says whose checkpoints these are (a hash of config and data): others are refused as foreign.
+   * `identities` say whose checkpoints these are (hashes of config and data): others are refused as foreign. The first is
+   * written, the rest are those of the same run when it was shorter.
    * Nothing is written when `mayWrite` throws, such as when another process has come to own the run.
    */
-  constructor(path: string, identity: string, mayWrite: () => Promise<void> = async () => {}) {
+  constructor(path: string, identities: readonly string[], mayWrite: () => Promise<void> = async () => {}) {
     this.path = path;
-    this.#identity = identity;
+    this.#identities = identities;
     this.#mayWrite = mayWrite;
   }
 
@@ -133,7 +134,7 @@ export class CheckpointFolder {
     const index: Omit<Index, 'checksum'> = {
       format: FORMAT,
       version: VERSION,
-      identity: this.#identity,
+      identity: this.#identities[0]!,
       step,
       best,
       state,
@@ -168,7 +169,7 @@ export class CheckpointFolder {
   }
 
   load(step: number): Checkpoint | RefusedCheckpoint {
-    return verifyCheckpoint(join(this.path, folderName(step)), this.#identity);
+    return verifyCheckpoint(join(this.path, folderName(step)), this.#identities);
   }
 
   /** A run ends with its best weights, so a checkpoint is of no use when those are gone. */
@@ -211,13 +212,13 @@ async function writeTensors(path: string, tensors: readonly StoredTensor[]): Pro
   writer.close();
 }
 
-function verifyCheckpoint(path: string, identity: string): Checkpoint | RefusedCheckpoint {
+function verifyCheckpoint(path: string, identities: readonly string[]): Checkpoint | RefusedCheckpoint {
   const index = readIndex(path);
   if (typeof index === 'string') return { path, reason: index };
-  if (index.identity !== identity) {
+  if (!identities.includes(index.identity)) {
     return {
       path,
-      reason: `it belongs to another run (${index.identity.slice(0, 12)}, expected ${identity.slice(0, 12)})`,
+      reason: `it belongs to another run (${index.identity.slice(0, 12)}, expected ${identities[0]!.slice(0, 12)})`,
     };
   }
   if (basename(path) !== folderName(index.step)) return { path, reason: `it is the checkpoint of step ${index.step}` };

@@ -15,6 +15,7 @@ import { canonicalJson, sha256 } from '../util/hash.js';
 import { readTextFile } from '../util/regular-file.js';
 import { CheckpointFolder } from './checkpoint.js';
 import { configDifferences } from './config-differences.js';
+import { longerRun } from './extend-run.js';
 
 /** A place outside the run: relative to the run for a tree that is moved whole, absolute for a run that is moved alone. */
 const PLACE = z.strictObject({ relative: z.string(), absolute: z.string() });
@@ -52,6 +53,8 @@ const RUN_FILE = z.strictObject({
   initialWeights: z.strictObject({ place: PLACE, sha256: z.string() }).optional(),
   /** The run that this one updates, and the step of the weights it took. */
   parent: z.strictObject({ place: PLACE, identity: z.string(), step: z.int() }).optional(),
+  /** Identities of this run when it had fewer epochs: their checkpoints are its own. */
+  shorter: z.array(z.string()).optional(),
   /** SHA-256 of all of the above. */
   checksum: z.string(),
 });
@@ -114,9 +117,7 @@ export class RunFolder {
   /** A new run. A folder that already holds one is refused, unless it is the same run, which is then continued. */
   static create(path: string, description: RunDescription, lock?: FolderLock): RunFolder {
     if (RunFolder.exists(path)) return RunFolder.open(path, lock).#continueAs(description);
-    const file = { format: 'turbogr-run', version: 2, ...description } as const;
-    const text = JSON.stringify({ ...file, checksum: checksumOf(file) }, null, 2);
-    writeFileAtomic(join(path, 'run.json'), `${text}\n`);
+    writeRunFile(path, description);
     return new RunFolder(path, description, lock);
   }
 
@@ -133,6 +134,14 @@ export class RunFolder {
 
   #continueAs(wanted: RunDescription): RunFolder {
     const known = this.description;
+    const sameLength = { ...wanted, config: { ...wanted.config, epochs: known.config.epochs } };
+    const same = runIdentity(known) === runIdentity(sameLength);
+    const longer = same && longerRun(this.path, known.config, wanted.config);
+    if (longer) {
+      const extended = { ...known, config: longer, shorter: [...(known.shorter ?? []), runIdentity(known)] };
+      writeRunFile(this.path, extended);
+      return new RunFolder(this.path, extended, this.#lock).#continueAs(wanted);
+    }
     if (runIdentity(known) !== runIdentity(wanted)) {
       throw new UserError(
         'run-exists',
@@ -169,7 +178,8 @@ export class RunFolder {
 
   checkpoints(): CheckpointFolder {
     const folder = join(this.path, 'checkpoints');
-    return new CheckpointFolder(folder, runIdentity(this.description), async () => {
+    const identities = [runIdentity(this.description), ...(this.description.shorter ?? [])];
+    return new CheckpointFolder(folder, identities, async () => {
       await this.#verified;
       this.#lock?.assertHeld();
     });
@@ -180,6 +190,12 @@ export class RunFolder {
     verified.catch(() => undefined); // met where a checkpoint is to be written
     this.#verified = verified;
   }
+}
+
+function writeRunFile(path: string, description: RunDescription): void {
+  const file = { format: 'turbogr-run', version: 2, ...description } as const;
+  const text = JSON.stringify({ ...file, checksum: checksumOf(file) }, null, 2);
+  writeFileAtomic(join(path, 'run.json'), `${text}\n`);
 }
 
 function checksumOf(file: Omit<RunFile, 'checksum'>): string {

@@ -30,10 +30,10 @@ async function write(folder: CheckpointFolder, step: number, best: number | null
 }
 
 test('what was written comes back, from the newest', async () => {
-  const folder = new CheckpointFolder(root, 'us');
+  const folder = new CheckpointFolder(root, ['us']);
   await write(folder, 9);
   await write(folder, 100);
-  const { checkpoint, refused } = new CheckpointFolder(root, 'us').latest();
+  const { checkpoint, refused } = new CheckpointFolder(root, ['us']).latest();
   expect(refused).toEqual([]);
   expect(checkpoint).toMatchObject({ step: 100, state: { cursor: 100 } });
   const file = checkpoint!.open('weights');
@@ -77,7 +77,7 @@ function flip(path: string): void {
 }
 
 test.each(damages)('%s: refused with the reason, the one before is used', async (_, damage, reason) => {
-  const folder = new CheckpointFolder(root, 'us');
+  const folder = new CheckpointFolder(root, ['us']);
   await write(folder, 1);
   damage(await write(folder, 2));
   const { checkpoint, refused } = folder.latest();
@@ -88,8 +88,8 @@ test.each(damages)('%s: refused with the reason, the one before is used', async 
 
 test("another run's checkpoint is refused as foreign", async () => {
   const other = join(root, 'other');
-  const path = await write(new CheckpointFolder(other, 'them'), 5);
-  const folder = new CheckpointFolder(join(root, 'ours'), 'us');
+  const path = await write(new CheckpointFolder(other, ['them']), 5);
+  const folder = new CheckpointFolder(join(root, 'ours'), ['us']);
   cpSync(path, join(folder.path, 'step-00000005'), { recursive: true });
   const { checkpoint, refused } = folder.latest();
   expect(checkpoint).toBeUndefined();
@@ -97,7 +97,7 @@ test("another run's checkpoint is refused as foreign", async () => {
 });
 
 test('the newest and the best of each are kept, the rest goes', async () => {
-  const folder = new CheckpointFolder(root, 'us');
+  const folder = new CheckpointFolder(root, ['us']);
   for (const step of [1, 2, 3, 4, 5]) await write(folder, step, step < 5 ? 2 : 5);
   folder.prune({ keep: 2, newest: 5 });
   expect(folder.steps()).toEqual([5, 4, 2]);
@@ -106,24 +106,24 @@ test('the newest and the best of each are kept, the rest goes', async () => {
 });
 
 test('refused checkpoints are never counted among the newest', async () => {
-  const before = new CheckpointFolder(root, 'us');
+  const before = new CheckpointFolder(root, ['us']);
   await write(before, 1);
   truncateSync(join(await write(before, 2), 'weights.safetensors'), 80);
   mkdirSync(join(root, 'step-99999999'));
   writeFileSync(join(root, 'step-77777777'), 'a file');
-  const folder = new CheckpointFolder(root, 'us');
+  const folder = new CheckpointFolder(root, ['us']);
   expect(folder.latest().checkpoint?.step).toBe(1);
   await write(folder, 3);
   folder.prune({ keep: 1, newest: 3 });
   expect(folder.latest().checkpoint?.step).toBe(3);
   await write(folder, 4);
   folder.prune({ keep: 2, newest: 4 });
-  expect(new CheckpointFolder(root, 'us').latest().checkpoint?.step).toBe(4);
+  expect(new CheckpointFolder(root, ['us']).latest().checkpoint?.step).toBe(4);
   expect(folder.steps()).toEqual([99999999, 4, 3]);
 });
 
 test('a checkpoint under the name of another step is refused', async () => {
-  const folder = new CheckpointFolder(root, 'us');
+  const folder = new CheckpointFolder(root, ['us']);
   await write(folder, 1);
   cpSync(await write(folder, 2), join(root, 'step-00000009'), { recursive: true });
   const { checkpoint, refused } = folder.latest();
@@ -132,7 +132,7 @@ test('a checkpoint under the name of another step is refused', async () => {
 });
 
 test('a checkpoint whose best one is damaged is refused: the run could not end with it', async () => {
-  const folder = new CheckpointFolder(root, 'us');
+  const folder = new CheckpointFolder(root, ['us']);
   await write(folder, 1, 1);
   flip(join(await write(folder, 2, 2), 'weights.safetensors'));
   await write(folder, 3, 2);
@@ -145,12 +145,12 @@ test('a checkpoint whose best one is damaged is refused: the run could not end w
 });
 
 test('a half-written checkpoint is invisible, left alone by readers, and swept up by the next writer', async () => {
-  const folder = new CheckpointFolder(root, 'us');
+  const folder = new CheckpointFolder(root, ['us']);
   await write(folder, 1);
   mkdirSync(join(root, '.step-00000002.tmp'));
   writeFileSync(join(root, '.step-00000002.tmp', 'weights.safetensors'), 'half');
   expect(folder.latest().checkpoint?.step).toBe(1);
-  const again = new CheckpointFolder(root, 'us');
+  const again = new CheckpointFolder(root, ['us']);
   expect(again.steps()).toEqual([1]);
   expect(existsSync(join(root, '.step-00000002.tmp'))).toBe(true);
   again.sweep();
@@ -158,7 +158,7 @@ test('a half-written checkpoint is invisible, left alone by readers, and swept u
 });
 
 test('a write that fails leaves nothing behind, and the one before it stands', async () => {
-  const folder = new CheckpointFolder(root, 'us');
+  const folder = new CheckpointFolder(root, ['us']);
   await write(folder, 1);
   const full = { ...tensor('w', [1]), read: () => Promise.reject(new Error('ENOSPC: no space left on device, write')) };
   await expect(folder.write({ step: 2, best: null, state: {}, files: { weights: [full] } })).rejects.toThrow('ENOSPC');

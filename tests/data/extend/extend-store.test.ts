@@ -44,7 +44,7 @@ test('a store and newer events hold what the whole log holds, and old ids are as
     // Old rows first: at equal times, what was there comes before what is new.
     grown: bench.write('grown.csv', csv([...old, ...newer])),
   };
-  const features = [{ of: 'item' as const, file: bench.write('items.csv', FEATURES), key: 'item' }];
+  const features = [{ of: 'item' as const, files: [bench.write('items.csv', FEATURES)], key: 'item' }];
   const { store: base } = await bench.build({ files: [files.old], features, timeUnit: 's' });
   const { store: delta } = await bench.build({ files: [files.newer], split: 'none', features, timeUnit: 's' });
   const { store: whole } = await bench.build({ files: [files.grown], features, timeUnit: 's' });
