@@ -6,7 +6,7 @@ const cwd = fileURLToPath(new URL('..', import.meta.url));
 const steps = [
   ['fmt', '--all', '--check'],
   ['clippy', '--locked', '--quiet', '--workspace', '--all-targets', '--', '-D', 'warnings'],
-  ['test', '--locked', '--quiet', '-p', 'turbogr-kernels'],
+  ['test', '--locked', '--quiet', '-p', 'turbogr-kernels', '--lib'],
 ];
 
 for (const step of steps) {
