@@ -3,7 +3,7 @@
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { evaluate, openRecommender, resume } from '../../dist/index.js';
-import { systemRefusal, UserError } from '../../dist/util/errors.js';
+import { explainSystemError, UserError } from '../../dist/util/errors.js';
 import { damage } from './mutations.mjs';
 
 const [folder] = process.argv.slice(2);
@@ -39,7 +39,7 @@ async function outcome(use, path, wanted) {
     const got = await use(path);
     return { how: got === wanted ? 'same' : 'silent', what: got };
   } catch (error) {
-    const told = error instanceof UserError ? error : systemRefusal(error);
+    const told = error instanceof UserError ? error : explainSystemError(error);
     if (told && told.message !== '' && told.remedy !== '') return { how: 'refused', what: told.message };
     return { how: 'raw', what: error instanceof Error ? error.stack : String(error) };
   }

@@ -4,6 +4,7 @@ import type { TrainReport, TrainStart } from '../jobs/train-report.js';
 import { describeEvaluation } from '../eval/report.js';
 import type { Verdict } from '../jobs/verdict.js';
 import { coloured, formatCount, formatSeconds, formatShare } from '../util/terminal.js';
+import { printable } from '../util/text-width.js';
 
 const NAMES = { hstu: 'HSTU', fuxi: 'FuXi-alpha', sasrec: 'SASRec' };
 
@@ -45,14 +46,20 @@ function describeChoices({ choices }: TrainStart): string[] {
 function describeLeftOut({ prepared, untrainedEvents, trainingEvents, config }: TrainStart): string[] {
   const lines: string[] = [];
   if (prepared) {
-    const columns = Object.entries(prepared.columns).map(([role, name]) => `${role} = ${name}`);
-    lines.push(`columns: ${columns.join(', ')} (--user, --item, --time, --action name others)`);
+    const { guessed, notes, filters, rejects } = prepared;
+    const columns = Object.entries(prepared.columns).map(
+      ([role, name]) => `${role} = ${printable(name)}${guessed.includes(role) ? ' (guessed)' : ''}`,
+    );
+    lines.push(`columns: ${columns.join(', ')}; --user, --item, --time, --action name others`, ...notes.map(printable));
     const { rows, share, reasons } = prepared.bad;
     if (rows > 0) {
       const why = Object.entries(reasons).map(([reason, count]) => `${formatCount(count)} ${reason}`);
       lines.push(
-        `bad rows left out: ${formatCount(rows)} (${formatShare(share)}): ${why.join(', ')}; all in rejects.csv`,
+        `bad rows left out: ${formatCount(rows)} (${formatShare(share)}): ${printable(why.join(', '))}; all in ${rejects}`,
       );
+    }
+    for (const { name, removed } of filters) {
+      lines.push(`filter ${printable(name)}: ${formatCount(removed)} events left out`);
     }
   }
   if (untrainedEvents > 0) {

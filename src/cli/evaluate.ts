@@ -3,6 +3,7 @@ import { Command, Option } from '@commander-js/extra-typings';
 import { describeEvaluation } from '../eval/report.js';
 import { evaluate } from '../jobs/evaluate.js';
 import { judge } from '../jobs/verdict.js';
+import { RunFolder } from '../train/run-folder.js';
 import { wholeNumber } from '../util/number-flags.js';
 import { fitted } from '../util/terminal.js';
 import { describeVerdict } from './describe.js';
@@ -37,7 +38,9 @@ export function evaluateCommand() {
         ...(threads && { threads }),
         ...(store !== undefined && { store }),
       });
-      const verdict = judge({ run, test: report });
+      const known = RunFolder.open(run);
+      const { store: place, config } = known.description;
+      const verdict = judge({ run, test: report, store: store ?? known.find(place), epochs: config.epochs });
       const text = `${describeEvaluation(report)}\n\n${describeVerdict(verdict)}`;
       process.stdout.write(`${json ? JSON.stringify({ ...report, verdict }) : fitted(text)}\n`);
     });

@@ -89,9 +89,10 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
       : { count: choose('loss.negatives.count', loss.negatives.count, 256, 'a sampled loss') };
   const flops = epochFlops(log, { ...sequences, loss: { kind, negatives } });
 
+  let tokensOfStep = stepTokens(config, tokens / Math.max(1, log.users));
   if (!isGiven('batch.tokens') && !isGiven('batch.users')) {
     const fit = clamp(2 ** Math.round(Math.log2(tokens / STEPS)), TOKENS);
-    choose(
+    tokensOfStep = choose(
       'batch.tokens',
       0,
       Math.max(fit, maxLength),
@@ -111,13 +112,19 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
     RATE,
     'twice that of the public recipes, after a warm-up: half as many epochs are needed',
   );
-  choose('optimizer.schedule.warmup', optimizer.schedule.warmup, STEPS, 'about one epoch');
 
   const epochs = choose(
     'epochs',
     config.epochs,
     clamp(Math.floor(BUDGET / flops), EPOCHS),
     `an epoch takes ${share(flops / BUDGET)} of the budget; early stopping ends most runs before`,
+  );
+  const steps = config.maxSteps ?? (epochs * tokens) / (tokensOfStep * config.batch.lanes);
+  choose(
+    'optimizer.schedule.warmup',
+    optimizer.schedule.warmup,
+    Math.min(STEPS, Math.floor(steps / 3)),
+    'about one epoch, a third of the steps at most',
   );
   choose(
     'optimizer.schedule.kind',
@@ -147,4 +154,9 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
   );
   choose('priors', config.priors, 'auto', 'weights fitted on validation, kept where they help');
   return choices;
+}
+
+/** Tokens of a batch that was given by tokens or by users. */
+function stepTokens({ batch }: Config, tokensOfUser: number): number {
+  return 'tokens' in batch ? batch.tokens : batch.users * tokensOfUser;
 }

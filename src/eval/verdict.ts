@@ -13,7 +13,18 @@ export interface BaselineVerdict {
   wins: boolean;
   /** Sentences to print, at least one. */
   lines: string[];
+  /** What would help most likely, when the model does not win. */
+  remedy?: Remedy;
 }
+
+export type Remedy = 'epochs' | 'exclude' | 'priors' | 'tune';
+
+const REMEDIES: Record<Remedy, string> = {
+  epochs: 'validation was still improving when training stopped; raise epochs',
+  exclude: 'many targets are repeats and left out of the ranking; set evaluation.exclude: none',
+  priors: "set priors: auto, which adds what the baselines know to the model's logits",
+  tune: 'search for better settings with `turbogr tune`',
+};
 
 /** `stillImproving`: the last validation of the run was its best. */
 export function verdict(report: EvaluationReport, { stillImproving = false } = {}): BaselineVerdict {
@@ -28,7 +39,9 @@ export function verdict(report: EvaluationReport, { stillImproving = false } = {
       lost.push(`the model is not above ${describe(name)}: ${figures.join(', ')}`);
     }
   }
-  const lines = lost.length === 0 ? ['the model is above every baseline'] : [...lost, remedy(report, stillImproving)];
+  const wins = lost.length === 0;
+  const remedy = likelyRemedy(report, stillImproving);
+  const lines = wins ? ['the model is above every baseline'] : [...lost, `likely remedy: ${REMEDIES[remedy]}`];
   const { selfFirst, selfTargets } = report;
   if (selfFirst > SELF_SHARE && selfFirst > SELF_EXCESS * selfTargets) {
     lines.push(
@@ -36,21 +49,17 @@ export function verdict(report: EvaluationReport, { stillImproving = false } = {
         'set priors: auto, or loss.kind: full-softmax',
     );
   }
-  return { wins: lost.length === 0, lines };
+  return { wins, lines, ...(!wins && { remedy }) };
 }
 
 function describe(baseline: string): string {
   return baseline === 'blend' ? 'the blend of the baselines' : baseline;
 }
 
-function remedy(report: EvaluationReport, stillImproving: boolean): string {
-  if (stillImproving) return 'likely remedy: validation was still improving when training stopped; raise epochs';
-  if (report.excludedTargets > 0.1 * report.cases) {
-    return 'likely remedy: many targets are repeats and left out of the ranking; set evaluation.exclude: none';
-  }
-  if (!report.priors)
-    return "likely remedy: set priors: auto, which adds what the baselines know to the model's logits";
-  return 'likely remedy: search for better settings with `turbogr tune <store>`';
+function likelyRemedy(report: EvaluationReport, stillImproving: boolean): Remedy {
+  if (stillImproving) return 'epochs';
+  if (report.excludedTargets > 0.1 * report.cases) return 'exclude';
+  return report.priors ? 'tune' : 'priors';
 }
 
 function percent(share: number): string {

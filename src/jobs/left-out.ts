@@ -7,20 +7,28 @@ import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import { readTextFile } from '../util/regular-file.js';
 
-const PREPARED = z.object({
+const REPORT = z.object({
   rows: z.int(),
   bad: z.object({ rows: z.int(), share: z.number(), reasons: z.record(z.string(), z.int()) }),
   /** Column of each role. */
   columns: z.record(z.string(), z.string()),
+  /** Roles whose column was guessed by its name. */
+  guessed: z.array(z.string()),
+  /** How columns were read, where that was not a matter of course. */
+  notes: z.array(z.string()),
   filters: z.array(z.object({ name: z.string(), removed: z.int() })),
 });
 /** What `prepare` said about the log, as far as training repeats it. */
-export type PreparedSummary = z.infer<typeof PREPARED>;
+export type PreparedSummary = z.infer<typeof REPORT> & {
+  /** The file with all bad rows. */
+  rejects: string;
+};
 
 /** From the store's report; undefined when it has none that can be read, which is no reason not to train. */
 export function readPreparedSummary(store: string): PreparedSummary | undefined {
   try {
-    return PREPARED.parse(JSON.parse(readTextFile(join(store, 'report.json')) ?? ''));
+    const report = REPORT.parse(JSON.parse(readTextFile(join(store, 'report.json')) ?? ''));
+    return { ...report, rejects: join(store, 'rejects.csv') };
   } catch {
     return undefined;
   }

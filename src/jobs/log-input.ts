@@ -8,6 +8,7 @@ import { PREPARE_OPTIONS, type PrepareInput } from '../data/prepare/options.js';
 import { type LogInput, placeOf, type RunFolder } from '../train/run-folder.js';
 import { UserError } from '../util/errors.js';
 import { canonicalJson } from '../util/hash.js';
+import { isRegularFile } from '../util/regular-file.js';
 
 /** Columns and filters for preparing a log; files and place are known. */
 export type PrepareChoices = Omit<PrepareInput, 'files' | 'out' | 'force'>;
@@ -76,7 +77,8 @@ export async function recordInput<T extends { columns: Readonly<Record<string, s
 ): Promise<{ input: LogInput; result: T }> {
   const options = decisiveOptions(choices);
   const before = inputFiles(files, choices).map(stateOf);
-  const hashes = Promise.all(before.map(({ path }) => hashFile(path)));
+  // What is no regular file is refused by the work; reading a pipe here would take its content away.
+  const hashes = Promise.all(before.map(({ path }) => (isRegularFile(path) ? hashFile(path) : '')));
   hashes.catch(() => undefined); // awaited after the work, whose own error comes first
   const result = await work();
   const sha256 = await hashes;

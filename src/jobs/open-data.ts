@@ -34,15 +34,28 @@ export async function findData({
   const names = typeof data === 'string' ? [data] : data;
   const [first] = names;
   if (first !== undefined && names.length === 1 && existsSync(first) && statSync(first).isDirectory()) {
+    refuseRun(first);
     refuseChoices(first, choices);
     return { store: first };
   }
   const files = await expandFiles(names);
   for (const file of files) {
-    if (existsSync(file)) continue;
-    throw new UserError('no-data', `${file} does not exist`, 'Give a folder made by `turbogr prepare`, or log files.');
+    if (!existsSync(file)) {
+      const remedy = 'Give a folder made by `turbogr prepare`, or log files.';
+      throw new UserError('no-data', `${file} does not exist`, remedy);
+    }
   }
   return { files };
+}
+
+/** The folder of a run is easily taken for its data. */
+function refuseRun(folder: string): void {
+  if (!RunFolder.exists(folder)) return;
+  throw new UserError(
+    'is-a-run',
+    `${folder} is a run, not a store or a log`,
+    `To go on with it: npx turbogr resume ${folder}. To train another run on its data: npx turbogr train ${join(folder, 'store')}`,
+  );
 }
 
 /** A store is prepared already: columns and filters would be ignored. */

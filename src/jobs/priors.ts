@@ -83,7 +83,8 @@ export function readRunPriors(run: RunFolder): PriorWeights | undefined {
   const { checksum, ...content } = found.data;
   if (sha256(canonicalJson(content)) !== checksum)
     throw refuse('does not match its checksum: it was edited or damaged');
-  if (content.identity !== runIdentity(run.description)) throw refuse('belongs to another run');
+  const { shorter = [] } = run.description;
+  if (![runIdentity(run.description), ...shorter].includes(content.identity)) throw refuse('belongs to another run');
   return content.weights ?? undefined;
 }
 

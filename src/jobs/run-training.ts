@@ -124,6 +124,7 @@ export async function runTraining(
     const digest = await evaluated.digest();
     if (evaluation) saveRunRanks(run, evaluation, digest);
     const stillImproving = result.reason !== 'patience' && best !== null && early.waited === 0;
+    const judged = { store: source.folder, epochs: config.epochs };
     const report: TrainReport = {
       run: run.path,
       ...result,
@@ -137,7 +138,9 @@ export async function runTraining(
       parameters: learner.model.counts,
       ...(priors && { priors }),
       ...(test && { test }),
-      ...(leads && done && options.test !== false && { verdict: judge({ run: run.path, test, stillImproving }) }),
+      ...(leads &&
+        done &&
+        options.test !== false && { verdict: judge({ run: run.path, test, stillImproving, ...judged }) }),
     };
     if (leads) {
       writeFileAtomic(run.report, `${JSON.stringify(report, null, 2)}\n`);

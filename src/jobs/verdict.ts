@@ -1,12 +1,13 @@
 // What a result means, and what to do next: a page of figures does not say by itself that nothing could have been found.
 // Whether the model beats the baselines is eval's to say; here are the cases in which that question makes no sense.
 
+import { relative } from 'node:path';
 import type { EvaluationReport } from '../eval/report.js';
-import { verdict } from '../eval/verdict.js';
+import { type Remedy, verdict } from '../eval/verdict.js';
 
 export interface Verdict {
   /** Stable for scripts. */
-  kind: 'untested' | 'one-item' | 'one-user' | 'all-excluded' | 'behind' | 'ahead';
+  kind: 'untested' | 'one-item' | 'one-user' | 'all-excluded' | 'nothing-to-gain' | 'behind' | 'ahead';
   /** Sentences, at least one. */
   lines: string[];
   /** The next command. */
@@ -19,9 +20,13 @@ export interface Judged {
   test: EvaluationReport | undefined;
   /** The last validation of the run was its best. */
   stillImproving?: boolean;
+  /** Where the run's data is. */
+  store: string;
+  epochs: number;
 }
 
-export function judge({ run, test, stillImproving = false }: Judged): Verdict {
+export function judge(judged: Judged): Verdict {
+  const { run, test, stillImproving = false } = judged;
   if (!test || test.cases === 0) {
     return {
       kind: 'untested',
@@ -52,9 +57,29 @@ export function judge({ run, test, stillImproving = false }: Judged): Verdict {
       next: `npx turbogr evaluate ${run} --exclude none`,
     };
   }
-  const { wins, lines } = verdict(test, { stillImproving });
-  const next = wins
-    ? `npx turbogr recommend ${run} --user <id>`
-    : 'npx turbogr train <data> --run <new folder> --set <key=value>, with the remedy above';
+  const solved = Object.entries(test.metrics).find(
+    ([name, { mrr }]) => name !== 'model' && name !== 'model alone' && mrr?.value === 1,
+  );
+  if (solved) {
+    return {
+      kind: 'nothing-to-gain',
+      lines: [`${solved[0]} ranks every held-out event first, without a model: this log leaves nothing to learn`],
+      next: 'npx turbogr train <log> --drop-repeats, if people only repeat themselves in it',
+    };
+  }
+  const { wins, lines, remedy = 'tune' } = verdict(test, { stillImproving });
+  const next = wins ? `npx turbogr recommend ${run} --user <id>` : nextTrial(judged, remedy);
   return { kind: wins ? 'ahead' : 'behind', lines, next };
+}
+
+/** The command of the remedy, beside the run; settings that were given by hand have to be given again. */
+function nextTrial({ run, store: folder, epochs }: Judged, remedy: Remedy): string {
+  const near = relative('', folder);
+  const store = near.startsWith('..') ? folder : near;
+  const again = (name: string, setting: string) =>
+    `npx turbogr train ${store} --run ${run}-${name} --set ${setting}, with the settings you gave`;
+  if (remedy === 'epochs') return again('longer', `epochs=${2 * epochs}`);
+  if (remedy === 'priors') return again('priors', 'priors=auto');
+  if (remedy === 'exclude') return `npx turbogr evaluate ${run} --exclude none`;
+  return `npx turbogr tune ${store} --out ${run}-tuned`;
 }

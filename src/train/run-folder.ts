@@ -114,9 +114,15 @@ export class RunFolder {
     return existsSync(join(path, 'run.json'));
   }
 
-  /** A new run. A folder that already holds one is refused, unless it is the same run, which is then continued. */
+  /**
+   * A new run. A folder that already holds one is refused, unless it is the same run, which is then continued, or one that
+   * ended before its first checkpoint, of which nothing is lost.
+   */
   static create(path: string, description: RunDescription, lock?: FolderLock): RunFolder {
-    if (RunFolder.exists(path)) return RunFolder.open(path, lock).#continueAs(description);
+    if (RunFolder.exists(path)) {
+      const known = RunFolder.open(path, lock);
+      if (known.checkpoints().steps().length > 0) return known.#continueAs(description);
+    }
     writeRunFile(path, description);
     return new RunFolder(path, description, lock);
   }

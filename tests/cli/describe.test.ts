@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
 import { describeStart } from '../../src/cli/describe.js';
 import { resolveConfig } from '../../src/config/resolve.js';
+import type { TrainStart } from '../../src/jobs/train-report.js';
 
-function lines(tokensPerEpoch: number, tokens: number): string[] {
+function lines(tokensPerEpoch: number, tokens: number, more: Partial<TrainStart> = {}): string[] {
   const config = resolveConfig({ batch: { tokens } });
   const counts = { users: 10, items: 20, totalSteps: 30, denseParameters: 5, blockParameters: 4, tableParameters: 9 };
   const nothing = { choices: [], prepared: undefined, untrainedEvents: 0, trainingEvents: 0 };
-  const start = { run: 'runs/x', config, model: 'hstu', tokensPerEpoch, ...counts, ...nothing, peakFlops: 1 };
+  const start = { run: 'runs/x', config, model: 'hstu', tokensPerEpoch, ...counts, ...nothing, peakFlops: 1, ...more };
   return describeStart(start).split('\n');
 }
 
@@ -16,4 +17,24 @@ test('a log too small for its batches is told, with a size that fits', () => {
   expect(lines(1_000_000, 8192)).toHaveLength(3);
   // A batch must hold the longest sequence, so there is nothing smaller to advise.
   expect(lines(300, 200)).toHaveLength(3);
+});
+
+test('what was guessed, noted, refused, filtered and never trained on is said at every start', () => {
+  const prepared = {
+    rows: 1000,
+    bad: { rows: 12, share: 0.012, reasons: { 'unreadable time': 10, 'user \u001b missing': 2 } },
+    columns: { user: 'User ID', item: 'sku' },
+    guessed: ['user'],
+    notes: ['dates are read as %d/%m/%Y'],
+    filters: [{ name: 'at least 5 events a user', removed: 30 }],
+    rejects: 'runs/x/store/rejects.csv',
+  };
+  const told = lines(1_000_000, 8192, { prepared, untrainedEvents: 700, trainingEvents: 1000 });
+  expect(told.slice(1, 6)).toEqual([
+    'columns: user = User ID (guessed), item = sku; --user, --item, --time, --action name others',
+    'dates are read as %d/%m/%Y',
+    String.raw`bad rows left out: 12 (1.20 %): 10 unreadable time, 2 user \x1b missing; all in runs/x/store/rejects.csv`,
+    'filter at least 5 events a user: 30 events left out',
+    "never trained on: 700 of 1,000 training events (70.0 %), older than a user's newest 201; --set window=sliding trains on all",
+  ]);
 });

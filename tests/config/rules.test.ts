@@ -85,3 +85,12 @@ test('statistics look at train and validation, never at test events', () => {
   });
   expect(pairsWithin(100)).toBe(2);
 });
+
+test('the warm-up is never longer than a third of the run', () => {
+  expect(resolveForLog(log(600, 165)).config.optimizer.schedule.warmup).toBe(64);
+  const short = [{ epochs: 1 }, { epochs: 2 }, { maxSteps: 30 }, { epochs: 1, batch: { users: 100 } }];
+  for (const given of short) {
+    const { config } = resolveForLog(log(600, 165), given);
+    expect(config.optimizer.schedule.warmup).toBeLessThanOrEqual(32);
+  }
+});

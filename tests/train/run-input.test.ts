@@ -116,6 +116,18 @@ test('another config names the key with both values', async () => {
   ).resolves.toBeDefined();
 });
 
+test('a run that ended before its first checkpoint makes room for other settings; a run is no data', async () => {
+  await train({ data: log, config, run });
+  rmSync(join(run, 'checkpoints'), { recursive: true });
+  const other = { ...config, optimizer: { lr: 0.002 } };
+  const report = await train({ data: log, config: other, run });
+  expect((await train({ data: log, config: other, run })).digest).toBe(report.digest);
+  await expect(train({ data: run, config })).rejects.toMatchObject({
+    code: 'is-a-run',
+    remedy: expect.stringContaining(`resume ${run}`),
+  });
+});
+
 test('refused input leaves no folder behind', async () => {
   writeFileSync(log, 'a,b\n1,2\n');
   await expect(train({ data: log, config, run })).rejects.toThrow('no column is clearly');

@@ -23,17 +23,29 @@ function report(more: Partial<EvaluationReport> = {}, model = 0.3): EvaluationRe
   };
 }
 
+const perfect = { model: { mrr: { value: 1, margin: 0 } }, recency: { mrr: { value: 1, margin: 0 } } };
+
 test.each([
   ['nothing was held out', undefined, 'untested'],
   ['there are no cases', report({ cases: 0 }), 'untested'],
   ['there is one item', report({ items: 1 }), 'one-item'],
   ['there is one user', report({ users: 1, cases: 1 }), 'one-user'],
   ['every target is left out of the ranking', report({ excludedTargets: 100 }), 'all-excluded'],
+  ['a baseline finds everything', report({ metrics: perfect }), 'nothing-to-gain'],
   ['the model is behind Markov', report({}, 0.1), 'behind'],
   ['the model is ahead', report(), 'ahead'],
 ] as const)('when %s, a sentence says what that means and what to do next', (_, test, kind) => {
-  const verdict = judge({ run: 'runs/x', test });
+  const verdict = judge({ run: 'runs/x', test, store: 'runs/x/store', epochs: 4 });
   expect(verdict.kind).toBe(kind);
   expect(verdict.lines.length).toBeGreaterThan(0);
   expect(verdict.next).toContain('npx turbogr');
+});
+
+test.each([
+  [{ stillImproving: true }, {}, 'npx turbogr train runs/x/store --run runs/x-longer --set epochs=8'],
+  [{}, {}, 'npx turbogr train runs/x/store --run runs/x-priors --set priors=auto'],
+  [{}, { excludedTargets: 40 }, 'npx turbogr evaluate runs/x --exclude none'],
+] as const)('a model that is behind gets the command of its remedy (%j, %j)', (more, of, next) => {
+  const judged = judge({ run: 'runs/x', test: report(of, 0.1), store: 'runs/x/store', epochs: 4, ...more });
+  expect(judged.next).toContain(next);
 });

@@ -32,7 +32,8 @@ const FACTS = {
   digits: `max(length(rtrim(split_part(TRY_CAST(c AS ${DECIMAL})::VARCHAR, '.', 2), '0')))`,
   median: 'median(TRY_CAST(c AS DOUBLE)) FILTER (isfinite(TRY_CAST(c AS DOUBLE)))',
   largest: 'max(abs(TRY_CAST(c AS DOUBLE))) FILTER (isfinite(TRY_CAST(c AS DOUBLE)))',
-  dates: 'count(TRY_CAST(c AS TIMESTAMPTZ))',
+  // A year of four digits: the cast takes 12/01/21 for a day in January of the year 12.
+  dates: String.raw`count(TRY_CAST(c AS TIMESTAMPTZ)) FILTER (regexp_matches(c, '^\s*\d{4}\D'))`,
   dateDigits: String.raw`max(length(rtrim(regexp_extract(c, ':\d+\.(\d+)', 1), '0')))`,
 };
 

@@ -50,6 +50,10 @@ export async function openSource(
       `Give its files, such as '${file}/*.csv', or a --preset.`,
     );
   }
+  if (!statSync(file).isFile()) {
+    const remedy = 'A log is read more than once: write it to a file first.';
+    throw new UserError('no-regular-file', `${file} is a pipe or a device`, remedy);
+  }
   if (statSync(file).size === 0) throw new UserError('empty-file', `${file} is empty`, 'Give a file with rows.');
   switch (format ?? guessFormat(file)) {
     case 'parquet':

@@ -123,6 +123,7 @@ describe('bad rows', () => {
     const files = [bench.write('good.csv', `user,item,time\n${GOOD.join('\n')}\n`)];
     await expect(bench.build({ files: ['nowhere.csv'] })).rejects.toThrow(/nowhere.csv does not exist/);
     await expect(bench.build({ files: [bench.folder] })).rejects.toThrow(/is a folder/);
+    await expect(bench.build({ files: ['/dev/null'] })).rejects.toThrow(/is a pipe or a device/);
     await expect(bench.build({ files: [join(bench.folder, 'no*.csv')] })).rejects.toThrow(/no file fits/);
     await expect(bench.build({ files, item: 'itme' })).rejects.toThrow(/has no column 'itme'/);
     await expect(bench.build({ files, memory: 'lots' })).rejects.toThrow(/'lots' is no size/);
