@@ -78,7 +78,7 @@ export async function recordInput<T extends { columns: Readonly<Record<string, s
   const options = decisiveOptions(choices);
   const before = inputFiles(files, choices).map(stateOf);
   // What is no regular file is refused by the work; reading a pipe here would take its content away.
-  const hashes = Promise.all(before.map(({ path }) => (isRegularFile(path) ? hashFile(path) : '')));
+  const hashes = Promise.all(before.map(async ({ path }) => (isRegularFile(path) ? await hashFile(path) : '')));
   hashes.catch(() => undefined); // awaited after the work, whose own error comes first
   const result = await work();
   const sha256 = await hashes;
