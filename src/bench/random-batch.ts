@@ -16,12 +16,25 @@ export function drawLengths(tokens: number, length?: number): number[] {
   return lengths;
 }
 
-export function drawBatch(lengths: readonly number[], items: number): Required<Omit<JaggedBatch, 'action'>> {
+type DrawnBatch = Required<Omit<JaggedBatch, 'action'>>;
+
+/** Every item as often as any other. */
+export function drawBatch(lengths: readonly number[], items: number): DrawnBatch {
   const random = new Random(1, 'bench batch');
+  return fillBatch(lengths, random, () => random.below(items));
+}
+
+/** Item r about as often as 1 / (r + 1), Zipf's law; another batch for each number. */
+export function drawPopularBatch(lengths: readonly number[], items: number, number: number): DrawnBatch {
+  const random = new Random(1, 'bench popular batch', number);
+  return fillBatch(lengths, random, () => Math.min(items - 1, Math.floor(items ** random.uniform()) - 1));
+}
+
+function fillBatch(lengths: readonly number[], random: Random, draw: () => number): DrawnBatch {
   const offsets = new Int32Array(lengths.length + 1);
   lengths.forEach((n, i) => (offsets[i + 1] = offsets[i]! + n));
   const tokens = offsets.at(-1)!;
-  const ids = (): Int32Array => Int32Array.from({ length: tokens }, () => random.below(items));
+  const ids = (): Int32Array => Int32Array.from({ length: tokens }, draw);
   const time = new Float64Array(tokens);
   const nextTime = new Float64Array(tokens);
   for (const [s, n] of lengths.entries()) {

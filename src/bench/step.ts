@@ -66,11 +66,16 @@ export function paperCase(model: string): StepCase {
   return found;
 }
 
+/** The usual model at a width. */
+export function widthCase(d: number): StepCase {
+  return { ...USUAL, d, heads: headsOf(d) };
+}
+
 const PRESETS: Record<string, Partial<StepCase>> = {
   'ml-1m': { d: 50, blocks: 2, heads: 1, tokens: 16_384, items: 3883, table: 'adamw' },
   d256: {},
-  d512: { d: 512, heads: 8 },
-  d1024: { d: 1024, heads: 16 },
+  d512: widthCase(512),
+  d1024: widthCase(1024),
   ...PAPER_PRESETS,
 };
 

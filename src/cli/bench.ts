@@ -5,6 +5,7 @@ import { benchKernelsCommand } from '../bench/kernels.js';
 import { benchNegativesCommand } from '../bench/negatives.js';
 import { benchPaperCommand } from '../bench/paper/paper.js';
 import { benchPrepareCommand } from '../bench/prepare.js';
+import { benchScaleCommand } from '../bench/scale.js';
 import { benchScalingCommand } from '../bench/scaling.js';
 import { benchStepCommand } from '../bench/step.js';
 
@@ -16,6 +17,7 @@ export function benchCommand(): Command {
     .addCommand(benchNegativesCommand())
     .addCommand(benchPrepareCommand())
     .addCommand(benchBalanceCommand())
+    .addCommand(benchScaleCommand())
     .addCommand(benchScalingCommand())
     .addCommand(benchPaperCommand());
 }

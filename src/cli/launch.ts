@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Command, Option } from '@commander-js/extra-typings';
 import { buildShim } from '../dist/launch/build-shim.js';
 import { findLauncher } from '../dist/launch/find-mpi.js';
+import { Lifelines } from '../dist/launch/lifelines.js';
 import { MPI_KINDS, MPI_NAMES } from '../dist/launch/mpi-kind.js';
 import { mpirunArguments } from '../dist/launch/mpirun-line.js';
 import { runJob } from '../dist/launch/run-job.js';
@@ -39,7 +40,9 @@ export function launchCommand() {
         throw new UserError('nothing-to-launch', 'launch needs a number of ranks and a command', remedy);
       }
       const launcher = findLauncher(shim.kind);
+      const lifelines = await Lifelines.open(hosts !== undefined);
       const environment = {
+        ...lifelines.environment,
         TURBOGR_LAUNCHED: '1',
         TURBOGR_WORLD: String(ranks),
         TURBOGR_PATIENCE: String(patience),
@@ -49,6 +52,7 @@ export function launchCommand() {
         command: launcher.command,
         arguments: [...mpirunArguments(shim.kind, start), process.execPath, ...program(command)],
         environment,
+        lifelines,
         restarts,
       });
     });

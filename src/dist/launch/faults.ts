@@ -36,28 +36,31 @@ export function helloLine(hello: RankHello): string {
   return `${HELLO}${JSON.stringify(hello)}`;
 }
 
-const BANNERS = [
-  // Open MPI
-  /process rank (?<rank>\d+) with PID (?<pid>\d+) on node (?<host>\S+) exited on (?<how>signal \d+)/,
+/** Open MPI names the rank that ended first. */
+const ENDED = [
+  /process rank (?<rank>\d+) with PID \d+ on node \S+ exited on (?<how>signal \d+)/,
   /Process name: \[\[\d+,\d+\],(?<rank>\d+)\]/,
-  // MPICH
-  /PID (?<pid>\d+) RUNNING AT (?<host>\S+)/,
 ];
+/** Open MPI on a host that it lost; MPICH on a process that ended, which may be any that it has killed itself. */
+const LOST_HOST = /Remote daemon: \S+ on node (?<host>\S+)/;
+const SOME_PROCESS = /PID (?<pid>\d+) RUNNING AT/;
 /** Lines of MPI's own post-mortems, which say less than we do. */
 const NOISE =
-  /^(-{20,}|={20,}|\s*$)|mpirun (noticed|detected|has exited|was unable)|prterun|MPI_ABORT was invoked|^(with errorcode|NOTE: invoking MPI_ABORT|You may or may not|exactly when Open MPI)|BAD TERMINATION|^=|CLEANING UP|YOU CAN IGNORE|ORTE_ERROR_LOG|YOUR APPLICATION TERMINATED|This typically refers|Please see the FAQ|^\[proxy|^\[mpiexec|Primary job {2}terminated|a non-zero exit code|job to be terminated|Process name:|Exit code:|abort\(\d+\) on node|application called MPI_Abort|^\[.*\] \d+ more processes? ha/;
+  /^(-{20,}|={20,}|\s*$)|mpirun (noticed|detected|has exited|was unable)|prterun|MPI_ABORT was invoked|^(with errorcode|NOTE: invoking MPI_ABORT|You may or may not|exactly when Open MPI)|BAD TERMINATION|^=|CLEANING UP|YOU CAN IGNORE|ORTE_ERROR_LOG|YOUR APPLICATION TERMINATED|This typically refers|Please see the FAQ|^\[proxy|^\[mpiexec|Primary job {2}terminated|a non-zero exit code|job to be terminated|Process name:|Exit code:|abort\(\d+\) on node|application called MPI_Abort|^\[.*\] \d+ more processes? ha|ORTE has lost communication|^ {2}(HNP|Remote) daemon *:|^(This is usually due to either|connection to the node, or possibly|the daemon itself\.|therefore will terminate)/;
 
 /** Reads the lines that a job prints. */
 export class FaultFinder {
   readonly #faults: RankFault[] = [];
-  readonly #ranks = new Map<number, RankHello>();
-  #banner: RankFault | undefined;
+  readonly #ranks: RankHello[] = [];
+  #ended: RankFault | undefined;
+  /** What MPI says when nobody knows better. */
+  #hint: RankFault | undefined;
 
   /** The line to pass on to the person, or undefined when it was for us. */
   take(line: string): string | undefined {
     if (line.startsWith(HELLO)) {
       const hello: RankHello = JSON.parse(line.slice(HELLO.length));
-      this.#ranks.set(hello.pid, hello);
+      this.#ranks.push(hello);
       return undefined;
     }
     if (line.startsWith(MARK)) {
@@ -65,27 +68,46 @@ export class FaultFinder {
       this.#faults.push(fault);
       return undefined;
     }
-    for (const banner of BANNERS) this.#readBanner(banner.exec(line)?.groups);
+    this.#readBanner(line);
     return NOISE.test(line) ? undefined : line;
   }
 
-  #readBanner(found: Record<string, string | undefined> | undefined): void {
-    if (!found || this.#banner) return;
-    const known = this.#ranks.get(Number(found['pid']));
-    const rank = found['rank'] === undefined ? known?.rank : Number(found['rank']);
-    const host = found['host'] ?? [...this.#ranks.values()].find(hello => hello.rank === rank)?.host ?? 'its host';
-    if (rank === undefined) return;
-    this.#banner = { rank, host, by: rank, cause: found['how'] ? `it died by ${found['how']}` : 'it died' };
+  #readBanner(line: string): void {
+    for (const banner of ENDED) {
+      const { rank, how } = banner.exec(line)?.groups ?? {};
+      if (rank !== undefined) this.#ended ??= this.#about(Number(rank), `it died${how ? ` by ${how}` : ''}`);
+    }
+    const host = LOST_HOST.exec(line)?.groups?.['host'];
+    const lost = this.#ranks.find(hello => hello.host === host);
+    if (lost) this.#hint ??= this.#about(lost.rank, 'its host cannot be reached');
+    const pid = Number(SOME_PROCESS.exec(line)?.groups?.['pid']);
+    const some = this.#ranks.find(hello => hello.pid === pid);
+    if (some) this.#hint ??= this.#about(some.rank, 'it died');
   }
 
-  /** The report that names the cause: what a rank says of itself, then what MPI saw, then what neighbours miss. */
-  get cause(): RankFault | undefined {
+  #about(rank: number, cause: string): RankFault {
+    const host = this.#ranks.find(hello => hello.rank === rank)?.host ?? 'its host';
+    return { rank, host, by: rank, cause };
+  }
+
+  /**
+   * The report that names the cause: what a rank says of itself, then what MPI saw, then what neighbours miss, then the
+   * rank whose line to the launcher broke first.
+   */
+  cause(broken: number | undefined): RankFault | undefined {
     const own = this.#faults.filter(({ rank, by }) => rank === by).sort((a, b) => a.rank - b.rank);
-    return own[0] ?? this.#banner ?? this.#faults[0];
+    const died = broken === undefined ? undefined : this.#about(broken, 'it died');
+    return own[0] ?? this.#ended ?? this.#faults[0] ?? died ?? this.#hint;
+  }
+
+  /** Whether a rank has reported a fault, its own or another's. */
+  get reported(): boolean {
+    return this.#faults.length > 0;
   }
 
   /** Whether all ranks report the same: then it is nobody's in particular. */
   get common(): boolean {
-    return this.#faults.length > 1 && this.#faults.every(({ cause }) => cause === this.#faults[0]!.cause);
+    const same = ({ rank, by, cause }: RankFault) => rank === by && cause === this.#faults[0]!.cause;
+    return this.#faults.length > 1 && this.#faults.every(same);
   }
 }

@@ -9,10 +9,13 @@ import { abortRanks } from '../../native/ranks.js';
 import { UserError } from '../../util/errors.js';
 import { FAULT_CODE, faultLine, helloLine } from './faults.js';
 import { joinRanks, launchedRank, type Ranks } from './join-ranks.js';
+import { holdLifeline } from './lifelines.js';
 import { STOP_LINE } from './run-job.js';
 
 /** Exit code when a person must mend something. */
 const REFUSED = 2;
+/** Exit code of a rank that mpirun ends. */
+const ENDED = 143;
 /** Rank 0 has spoken and ended the job before others that failed in the same way begin to speak. */
 const POLITENESS_MS = 500;
 
@@ -27,9 +30,11 @@ function launched(): boolean {
 export async function withRanks<T>(work: (ranks: Ranks) => Promise<T>): Promise<T> {
   const ranks = join();
   const { rank, size } = ranks.world;
+  const letGo = holdLifeline(rank);
   try {
     const result = await work(ranks);
     await gatherJson(ranks.world, 'done'); // a rank that has left gives no sign of life: all leave at once
+    letGo();
     ranks.close();
     return result;
   } catch (error) {
@@ -41,7 +46,11 @@ export async function withRanks<T>(work: (ranks: Ranks) => Promise<T>): Promise<
 /** Joins, or lets rank 0 say why not: the others would only repeat it. */
 function join(): Ranks {
   const rank = launchedRank();
-  if (launched()) process.stderr.write(`${helloLine({ rank, host: hostname(), pid: process.pid })}\n`);
+  if (launched()) {
+    process.stderr.write(`${helloLine({ rank, host: hostname(), pid: process.pid })}\n`);
+    // The launcher asks rank 0 to finish; a signal is how mpirun ends a job that has failed.
+    process.prependListener('SIGTERM', () => process.exit(ENDED));
+  }
   try {
     return joinRanks();
   } catch (error) {

@@ -6,16 +6,20 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { UserError } from '../../util/errors.js';
 import { FAULT_CODE, FaultFinder } from './faults.js';
+import type { Lifelines } from './lifelines.js';
 
 export interface JobCommand {
   command: string;
   arguments: readonly string[];
   environment: Readonly<Record<string, string>>;
+  lifelines: Lifelines;
   restarts: number;
 }
 
 /** A line on rank 0's stdin that asks to finish the step and write a checkpoint. */
 export const STOP_LINE = 'stop';
+/** From the first report of a fault: an mpirun that cannot reach one of its hosts would wait for it for ever. */
+const GRACE_MS = 3000;
 /** Between a fault and the next start. */
 const BREATH_MS = 1000;
 
@@ -23,8 +27,9 @@ const BREATH_MS = 1000;
 export async function runJob(job: JobCommand): Promise<number> {
   for (let left = job.restarts; ; left--) {
     process.exitCode = undefined;
+    job.lifelines.broken = undefined;
     const { code, finder, interrupted } = await runOnce(job);
-    const fault = finder.cause;
+    const fault = finder.cause(job.lifelines.broken);
     if (code === 0 || interrupted) return code;
     if (!fault) throw new UserError('job-failed', `the job ended with code ${code}`, 'Its last lines are above.');
     const who = finder.common ? '' : `rank ${fault.rank} on ${fault.host}: `;
@@ -50,10 +55,16 @@ async function runOnce({ command, arguments: given, environment }: JobCommand): 
     stdio: ['pipe', 'pipe', 'pipe'],
     detached: true,
   });
+  let patience: NodeJS.Timeout | undefined;
+  const giveUp = () => {
+    end(child, 'SIGKILL');
+    for (const output of [child.stdout, child.stderr]) output.destroy(); // what reaches the lost host holds them too
+  };
   const pass = (from: Readable, to: Writable) =>
     createInterface({ input: from }).on('line', line => {
       const passed = finder.take(line);
       if (passed !== undefined) to.write(`${passed}\n`);
+      if (finder.reported) patience ??= setTimeout(giveUp, GRACE_MS);
     });
   pass(child.stdout, process.stdout); // MPICH prints its banners there
   pass(child.stderr, process.stderr);
@@ -72,6 +83,7 @@ async function runOnce({ command, arguments: given, environment }: JobCommand): 
     });
     return { code, finder, interrupted };
   } finally {
+    clearTimeout(patience);
     process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal).removeListener('exit', onExit);
   }
 }

@@ -1,0 +1,40 @@
+// Starts a program of this folder on several ranks, here or on nodes of a network made for it, and gives what rank 0 prints.
+
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { findLauncher } from '../../dist/launch/find-mpi.js';
+import type { MpiKind } from '../../dist/launch/mpi-kind.js';
+import type { NodeSpaces } from '../../dist/launch/node-spaces.js';
+import { UserError } from '../../util/errors.js';
+
+const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+
+export interface RanksToRun {
+  /** File name in this folder. */
+  program: string;
+  /** Given to the program as JSON. */
+  spec: unknown;
+  ranks: number;
+  /** Ranks go there, as many to each. */
+  nodes?: NodeSpaces | undefined;
+  mpi?: MpiKind | undefined;
+}
+
+export async function runRanks<T>({ program, spec, ranks, nodes, mpi }: RanksToRun): Promise<T> {
+  const kind = mpi ?? findLauncher().kind;
+  const flags = nodes ? nodes.launchFlags(kind, ranks / nodes.names.length) : ['--mpi', kind, '-n', String(ranks)];
+  const file = fileURLToPath(new URL(program, import.meta.url));
+  const words = [MAIN, 'launch', ...flags, file, JSON.stringify(spec)];
+  const start = nodes?.onFirst(process.execPath, words) ?? { command: process.execPath, arguments: words };
+  const child = spawn(start.command, start.arguments, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const end = () => child.kill('SIGTERM');
+  process.once('exit', end);
+  let [printed, errors] = ['', ''];
+  child.stdout.on('data', chunk => (printed += String(chunk)));
+  child.stderr.on('data', chunk => (errors += String(chunk)));
+  const code = await new Promise<number | null>(resolve => child.once('close', resolve));
+  process.removeListener('exit', end);
+  if (code !== 0) throw new UserError('ranks-failed', `${program} on ${ranks} ranks ended with ${code}: ${errors}`, '');
+  const result: T = JSON.parse(printed.trim().split('\n').at(-1)!);
+  return result;
+}

@@ -1,0 +1,54 @@
+// Steps of a rank as the trainer runs them: the next one is enqueued before the loss of the last one is read.
+
+import type { Communicator } from '../../dist/comm/communicator.js';
+import type { Device } from '../../native/device.js';
+import type { Learner } from '../../train/learner.js';
+import { laneBatch, learnerOf, type RankCase } from './rank-case.js';
+import { type StepTimes, timesOf } from './step-shares.js';
+
+/** For the learning rate's schedule, which is constant. */
+const MANY = 1_000_000;
+
+export class StepLoop {
+  readonly learner: Learner;
+  readonly #device: Device;
+  readonly #size: RankCase;
+  #step = 0;
+
+  /** Collective. */
+  constructor(device: Device, size: RankCase, world: Communicator) {
+    this.#device = device;
+    this.#size = size;
+    this.learner = learnerOf(device, size, world);
+  }
+
+  /** So many steps, with the streams idle before and after. Collective. */
+  async run(steps: number): Promise<StepTimes> {
+    const device = this.#device;
+    await device.sync();
+    device.recordSpans(true);
+    const start = performance.now();
+    let last: Promise<number> | undefined;
+    for (let i = 0; i < steps; i++) {
+      const { loss } = await this.#enqueue();
+      await last;
+      last = loss;
+    }
+    await last;
+    await device.sync();
+    const wall = (performance.now() - start) / 1000;
+    const { spans } = device.spans();
+    device.recordSpans(false);
+    return timesOf(spans, wall);
+  }
+
+  #enqueue() {
+    const { from, to } = this.learner.lanes;
+    const step = ++this.#step;
+    const batches = Array.from({ length: this.#size.lanes }, (_, lane) =>
+      lane >= from && lane < to ? laneBatch(this.#size, step, lane) : undefined,
+    );
+    const tokens = this.#size.tokens * this.#size.lanes;
+    return this.learner.step(batches, { step, totalSteps: MANY, tokens });
+  }
+}

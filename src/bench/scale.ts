@@ -1,0 +1,108 @@
+// `turbogr bench scale`: two ranks of one thread against one, the same tokens per rank. What two copies that do not
+// communicate reach in the same run is the machine's own limit: they share caches, memory and, in a virtual machine, cores.
+//
+//   efficiency     step time of one rank / step time of two ranks that compute twice as much together
+//   limit          the same for two copies
+//   compute_ratio, exposed_comm, wait, free    parts of the two ranks' time (ranks/step-shares.ts)
+
+import { Command, Option } from '@commander-js/extra-typings';
+import { countNumber } from '../util/number-flags.js';
+import { formatShare, table } from '../util/terminal.js';
+import { median } from './measuring.js';
+import type { RankCase } from './ranks/rank-case.js';
+import { runRanks } from './ranks/run-ranks.js';
+import type { ScaleSpec, ScaleTimes } from './ranks/scale-program.js';
+import { sharesOf, type StepShares } from './ranks/step-shares.js';
+import { paperCase, type StepCase, widthCase } from './step.js';
+
+export interface ScaleRow extends StepShares {
+  model: string;
+  d: number;
+  efficiency: number;
+  limit: number;
+}
+
+/** Rows of the table: at least a million in the figures that count. */
+const ROWS = 1_000_000;
+const QUICK_ROWS = 100_000;
+/** Negatives that a lane draws, shared by its tokens. */
+const POOL = 1024;
+const RANKS = 2;
+
+const MODELS: Readonly<Record<string, () => StepCase>> = {
+  'hstu-512': () => widthCase(512),
+  'hstu-1024': () => widthCase(1024),
+  'hstu-tiny': () => paperCase('hstu-tiny'),
+  'hstu-small': () => paperCase('hstu-small'),
+  'hstu-medium': () => paperCase('hstu-medium'),
+};
+
+/** Seconds that a turn of steps takes, about, where a core does 50 GFLOP/s. */
+const TURN_SECONDS = 3;
+
+export function benchScaleCommand() {
+  return new Command('scale')
+    .description('two ranks of one thread against one, and against two copies that do not communicate')
+    .addOption(new Option('--model <name...>', 'only these').choices(Object.keys(MODELS)))
+    .option('--turns <count>', 'turns of each kind, one after the other', countNumber, 5)
+    .option('--rows <count>', 'rows of the item table', countNumber)
+    .option('--quick', 'a smaller table and few short turns: shows that it works, measures little')
+    .option('--json', 'one JSON object')
+    .action(async ({ model = Object.keys(MODELS), turns, rows, quick = false, json }) => {
+      const found: ScaleRow[] = [];
+      for (const name of model) {
+        const spec = specOf(MODELS[name]!(), { rows: rows ?? (quick ? QUICK_ROWS : ROWS), turns, quick });
+        process.stderr.write(`${name}: ${spec.turns} turns of ${spec.steps} steps\n`);
+        found.push(rowOf(name, spec, await runRanks({ program: 'scale-program.js', spec, ranks: RANKS })));
+      }
+      process.stdout.write(json ? `${JSON.stringify({ rows: found })}\n` : `${describe(found)}\n`);
+    });
+}
+
+function specOf(size: StepCase, how: { rows: number; turns: number; quick: boolean }): ScaleSpec {
+  const { kind, d, blocks, heads, length } = size;
+  const tokens = how.quick ? Math.min(size.tokens, 2048) : size.tokens;
+  const rank: ScaleSpec['size'] = { kind, d, blocks, heads, tokens, rows: how.rows, pool: POOL };
+  if (length !== undefined) rank.length = Math.min(length, tokens);
+  const seconds = flopsOf(rank) / 50e9;
+  return {
+    size: rank,
+    steps: how.quick ? 2 : Math.max(2, Math.round(TURN_SECONDS / seconds)),
+    turns: how.quick ? 2 : how.turns,
+  };
+}
+
+/** About: products of the blocks and of the loss. */
+function flopsOf({ d, blocks, tokens, pool }: Omit<RankCase, 'lanes'>): number {
+  return 6 * tokens * d * (5 * d * blocks + pool);
+}
+
+export function rowOf(model: string, { size }: ScaleSpec, { alone, copies, together }: ScaleTimes): ScaleRow {
+  const walls = (turns: readonly (readonly { wall: number }[])[]) => turns.flat().map(({ wall }) => wall);
+  const one = median(alone.map(({ wall }) => wall));
+  const byRank = together[0]!.map((_, rank) => together.map(turn => turn[rank]!));
+  return {
+    model,
+    d: size.d,
+    efficiency: one / median(walls(together)),
+    limit: one / median(walls(copies)),
+    ...sharesOf(byRank),
+  };
+}
+
+function describe(rows: readonly ScaleRow[]): string {
+  const cells = rows.map(row => [
+    row.model,
+    String(row.d),
+    row.efficiency.toFixed(3),
+    row.limit.toFixed(3),
+    (row.efficiency / row.limit).toFixed(3),
+    ...[row.compute_ratio, row.exposed_comm, row.wait, row.free].map(share => formatShare(share, 1)),
+  ]);
+  return [
+    table(['model', 'D', 'efficiency', 'limit', 'of it', 'computing', 'exposed', 'waiting', 'free'], cells),
+    '',
+    'Two ranks of one thread with the same tokens each, against one rank of one thread; limit: two copies of it without',
+    'communication. All three by turns in the same processes; medians of the turns.',
+  ].join('\n');
+}
