@@ -22,7 +22,7 @@ import { table } from '../util/terminal.js';
 import { FmaPeak, median } from './measuring.js';
 import { drawBatch, drawLengths } from './random-batch.js';
 
-interface Row {
+export interface NegativesRow {
   name: string;
   value: number;
   unit: string;
@@ -82,14 +82,14 @@ export function benchNegativesCommand() {
     });
 }
 
-export async function benchNegatives(size: NegativesSize): Promise<Row[]> {
+export async function benchNegatives(size: NegativesSize): Promise<NegativesRow[]> {
   return [...(await memoryRows(size)), ...(await stepRows(size)), ...(await fullSoftmaxRows(size))];
 }
 
 /** Memory that the loss adds to states and table at D = 1024, against a tensor of all negatives' rows. */
-async function memoryRows({ tokens, threads }: NegativesSize): Promise<Row[]> {
+async function memoryRows({ tokens, threads }: NegativesSize): Promise<NegativesRow[]> {
   const [width, items] = [1024, 20_000];
-  const rows: Row[] = [];
+  const rows: NegativesRow[] = [];
   for (const [count, paper] of [
     [32, '22.21 -> 17.42 GB of the whole'],
     [64, '31.64 -> 23.44 GB'],
@@ -126,7 +126,7 @@ interface Timed {
   update: number;
 }
 
-async function stepRows(size: NegativesSize): Promise<Row[]> {
+async function stepRows(size: NegativesSize): Promise<NegativesRow[]> {
   using device = Device.open(size.threads === undefined ? {} : { threads: size.threads });
   const lengths = drawLengths(size.tokens);
   const batch = drawBatch(lengths, size.items);
@@ -165,7 +165,7 @@ async function stepRows(size: NegativesSize): Promise<Row[]> {
   const ratio = (shared: Setting, real: Setting, more: Setting): number =>
     (100 * (cost(shared) - cost(real))) / (cost(more) - cost(real));
   return [
-    ...learners.flatMap(({ name }): Row[] => [
+    ...learners.flatMap(({ name }): NegativesRow[] => [
       { name: `step, ${name}`, value: at(name).step / 1000, unit: 'ms' },
       { name: `loss and table update, ${name}, of the step`, value: (100 * cost(name)) / at(name).step, unit: '%' },
       { name: `look-ups per token, ${name}`, value: lookups(SETTINGS[name], size.tokens), unit: 'rows' },
@@ -221,7 +221,7 @@ function makeLearner(device: Device, size: NegativesSize, longest: number, negat
   return new Learner({ device, config, shape, counts: new Int32Array(items).fill(1) });
 }
 
-async function fullSoftmaxRows({ catalogue, threads }: NegativesSize): Promise<Row[]> {
+async function fullSoftmaxRows({ catalogue, threads }: NegativesSize): Promise<NegativesRow[]> {
   const [tokens, width] = [4096, 128];
   using device = Device.open(threads === undefined ? {} : { threads });
   const { u, items, positives } = randomProblem(device, { tokens, width, items: catalogue });
@@ -258,7 +258,7 @@ function randomProblem(device: Device, size: { tokens: number; width: number; it
   return { u, items: new Table(device, 'items', value), positives };
 }
 
-function describe(rows: readonly Row[]): string {
+function describe(rows: readonly NegativesRow[]): string {
   return table(
     ['', 'value', 'unit', 'paper'],
     rows.map(({ name, value, unit, paper = '' }) => [name, value.toFixed(2), unit, paper]),

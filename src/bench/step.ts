@@ -8,6 +8,7 @@ import { resolveConfig } from '../config/resolve.js';
 import type { ConfigInput, ResolvedConfig } from '../config/schema.js';
 import { Device } from '../native/device.js';
 import { buildDefinition } from '../nn/build.js';
+import type { ModelDefinition } from '../nn/definition.js';
 import { paperFlops } from '../nn/paper-flops.js';
 import { SECONDS_PER_DAY } from '../nn/time-bias.js';
 import { Learner } from '../train/learner.js';
@@ -33,6 +34,9 @@ export interface StepCase {
   padded?: boolean;
   timeBias?: 'buckets' | 'power';
   timeBuckets?: 32 | 128;
+  /** Of a step of several batches. */
+  lanes?: number;
+  overlap?: 'on' | 'off';
 }
 
 const USUAL: StepCase = { kind: 'hstu', d: 256, blocks: 4, heads: 4, tokens: 8192, items: 10_000, table: 'lazy-adam' };
@@ -147,20 +151,11 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
   }
   const real = drawLengths(size.tokens, size.length);
   const lengths = size.padded ? real.map(() => Math.max(...real)) : real;
-  const config = stepConfig(size, Math.max(...lengths));
-  const definition = buildDefinition(config.model, SECONDS_PER_DAY);
+  using device = Device.open(options.threads === undefined ? {} : { threads: options.threads });
+  const { learner, definition } = openLearner(device, size, Math.max(...lengths));
   const sum = (value: (n: number) => number): number => lengths.reduce((total, n) => total + value(n), 0);
   const parameters = definition.parameters.reduce((total, spec) => total + spec.rows * spec.cols, 0);
   const work = { useful: sum(n => definition.flops(n)), paper: sum(paperFlops({ ...size, parameters })!) };
-
-  using device = Device.open(options.threads === undefined ? {} : { threads: options.threads });
-  const shape = { definition, items: size.items, positions: config.model.maxLength + 1, dropout: config.model.dropout };
-  const learner = new Learner({
-    device,
-    config,
-    shape: { ...shape, actions: 0, sideFeatures: [], scoring: config.loss },
-    counts: new Int32Array(size.items).fill(1),
-  });
   const batch = drawBatch(lengths, size.items);
   real.forEach((n, s) => batch.target.fill(-1, batch.offsets[s]! + n, batch.offsets[s + 1]));
   // About ten seconds of steps where a core does 50 GFLOP/s, two steps at least; the first ones warm caches and memory up.
@@ -224,12 +219,32 @@ function headsOf(d: number): number {
   return heads;
 }
 
+/** A learner for batches whose sequences have at most `longest` tokens. */
+export function openLearner(
+  device: Device,
+  size: StepCase,
+  longest: number,
+): { learner: Learner; definition: ModelDefinition } {
+  const config = stepConfig(size, longest);
+  const definition = buildDefinition(config.model, SECONDS_PER_DAY);
+  const shape = { definition, items: size.items, positions: config.model.maxLength + 1, dropout: config.model.dropout };
+  const learner = new Learner({
+    device,
+    config,
+    shape: { ...shape, actions: 0, sideFeatures: [], scoring: config.loss },
+    counts: new Int32Array(size.items).fill(1),
+  });
+  return { learner, definition };
+}
+
 function stepConfig(size: StepCase, longest: number): ResolvedConfig {
   const { kind, d, blocks, heads, outputSlots = 1, timeBias = 'buckets', timeBuckets = 128 } = size;
   const input: ConfigInput = {
     model: { kind, d, blocks, heads, maxLength: longest, outputSlots, timeBias, timeBuckets },
     loss: { negatives: { count: 128 } },
     optimizer: { table: size.table },
+    batch: { tokens: Math.max(8192, longest), lanes: size.lanes ?? 1 },
+    overlap: size.overlap ?? 'on',
   };
   return resolveConfig(input);
 }

@@ -31,9 +31,17 @@ describe('turbogr bench paper', () => {
 
   it('keeps what an earlier run measured, and measures the rest', async () => {
     const before = report().rows;
-    await bench('--only', 'balance,negatives');
+    await bench('--only', 'balance,peers');
     expect(report().rows.slice(0, before.length)).toEqual(before);
     expect(report().rows.length).toBeGreaterThan(before.length);
+  });
+
+  it('says why a peer was not measured', async () => {
+    await bench('--only', 'peers', '--fresh', '--peer', join(folder, 'no-python'));
+    const { rows, machine } = report();
+    expect(rows).toHaveLength(2);
+    for (const row of rows) expect(row.missing).toMatch(/no-python cannot be started/);
+    expect(machine.load).toBeGreaterThanOrEqual(0);
   });
 
   it('refuses a section that does not exist, naming those that do', async () => {

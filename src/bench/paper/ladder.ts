@@ -1,50 +1,148 @@
-// The ladder: from the padded baseline to the full system, one switch at a time, as time per real token of a whole step.
+// The ladder: from a padded, unfused, unbalanced, synchronous baseline to the full system, one switch at a time. The
+// lanes of a step are those of as many ranks, each timed alone here, and the step takes as long as the slowest of them.
+//
+// The unfused rungs are sums of two measurements of the same run: the step without its fused attention, and the same
+// attention composed of separate ops (unfused-attention.ts).
 
-import { formatCount } from '../../util/terminal.js';
-import { benchStep, type StepCase } from '../step.js';
-import type { PaperRow, Section } from './row.js';
+import { costOf } from '../../dist/balance/cost.js';
+import { reallocate } from '../../dist/balance/reallocate.js';
+import { Device } from '../../native/device.js';
+import { median } from '../measuring.js';
+import { drawLengths } from '../random-batch.js';
+import { openLearner, type StepCase } from '../step.js';
+import { timed } from './attention.js';
+import type { PaperRow, Section, SectionOptions } from './row.js';
+import { laneBatch, timeLanes } from './time-lanes.js';
+import { RandomHead, UnfusedAttention } from './unfused-attention.js';
 
-const MODEL: StepCase = {
-  kind: 'hstu',
-  d: 256,
-  blocks: 4,
-  heads: 8,
-  tokens: 8192,
-  items: 10_000,
-  table: 'adamw',
-};
+const RANKS = 4;
+const MODEL: StepCase = { kind: 'hstu', d: 256, blocks: 4, heads: 4, tokens: 4096, items: 100_000, table: 'adamw' };
+
+interface Rung {
+  name: string;
+  padded?: boolean;
+  unfused?: boolean;
+  balanced?: boolean;
+  table: StepCase['table'];
+}
+
+const RUNGS: readonly Rung[] = [
+  {
+    name: 'padded, unfused, unbalanced, synchronous, every table row updated',
+    padded: true,
+    unfused: true,
+    table: 'adamw',
+  },
+  { name: 'jagged: no padding', unfused: true, table: 'adamw' },
+  { name: 'fused attention', table: 'adamw' },
+  { name: 'only touched table rows updated', table: 'lazy-adam' },
+  { name: 'balanced over the ranks', balanced: true, table: 'lazy-adam' },
+];
 
 export const ladder: Section = {
   id: 'ladder',
   title: 'The ladder: one switch at a time',
-  about:
-    'HSTU of width 256 and 4 blocks on lognormal lengths of mean 200: microseconds per real token of a whole step, and the gain over the rung before.',
-  async measure({ quick, threads }) {
-    const options = { threads, ...(quick && { steps: 3 }) };
-    const rungs: { name: string; case: StepCase }[] = [
-      { name: 'padded to the longest sequence, every table row updated', case: { ...MODEL, padded: true } },
-      { name: 'jagged: no padding anywhere', case: MODEL },
-      { name: 'only touched table rows updated', case: { ...MODEL, table: 'lazy-adam' } },
-    ];
+  about: `HSTU of width 256, 4 blocks, 4 heads, 100,000 items, lognormal lengths of mean 200, ${RANKS} ranks of 4,096 tokens on average: microseconds per real token of a rank's step, and the gain over the rung before. Every rank's batch was computed alone on this machine, and the step takes as long as the slowest. Unfused: the step less its fused attention, plus the attention composed of separate ops, both measured. The last rung compares whole steps of four lanes in one process.`,
+  async measure(options) {
+    const lengths = drawLengths(RANKS * MODEL.tokens);
     const rows: PaperRow[] = [];
     let before: number | undefined;
-    for (const { name, case: rung } of rungs) {
-      const report = await benchStep(rung, options);
-      const micros = (report.step_ms * 1e3) / report.real_tokens;
-      const gain = before === undefined ? '' : ` (${(before / micros).toFixed(2)}x)`;
-      rows.push({
-        section: 'ladder',
-        name,
-        ours: `${micros.toFixed(1)} us per token${gain}, ${formatCount(report.real_tokens)} real tokens`,
-        figures: { us_per_token: micros },
-      });
+    for (const rung of RUNGS) {
+      const slowest = await measureRung(rung, lengths, options);
+      const micros = (1e3 * slowest * RANKS) / lengths.reduce((sum, n) => sum + n, 0);
+      rows.push(rowOf(rung.name, micros, before));
       before = micros;
     }
+    const [off, on] = await overlapMicros(lengths, options);
     rows.push({
       section: 'ladder',
-      name: 'unfused attention in a whole step',
-      missing: 'the models have no unfused form; section "attention" compares the op alone',
+      name: 'sparse work of a lane beside the computing of another (synchronous -> overlapped)',
+      ours: `${off!.toFixed(1)} -> ${on!.toFixed(1)} us per token (${(off! / on!).toFixed(2)}x)`,
+      figures: { synchronous_us_per_token: off!, overlapped_us_per_token: on! },
     });
     return rows;
   },
 };
+
+function rowOf(name: string, micros: number, before: number | undefined): PaperRow {
+  const gain = before === undefined ? '' : ` (${(before / micros).toFixed(2)}x)`;
+  return {
+    section: 'ladder',
+    name,
+    ours: `${micros.toFixed(1)} us per token${gain}`,
+    figures: { us_per_token: micros },
+  };
+}
+
+/** Milliseconds of the slowest rank. */
+async function measureRung(rung: Rung, lengths: readonly number[], options: SectionOptions): Promise<number> {
+  using device = Device.open(options.threads === undefined ? {} : { threads: options.threads });
+  const longest = Math.max(...lengths);
+  const { learner, definition } = openLearner(device, { ...MODEL, table: rung.table }, longest);
+  const cost = costOf(n => definition.flops(n));
+  const owner = rung.balanced ? reallocate(Int32Array.from(lengths), RANKS, cost) : dealtInOrder(lengths.length);
+  const lanes = Array.from({ length: RANKS }, (_, rank) => {
+    const real = lengths.filter((_length, i) => owner[i] === rank);
+    return { real, computed: rung.padded ? real.map(() => Math.max(...real)) : real };
+  });
+  const batches = lanes.map(({ real, computed }) => laneBatch(real, computed, MODEL.items));
+  const times = await timeLanes(device, learner, batches, options.quick ? 2 : 7);
+  if (!rung.unfused) return Math.max(...times.map(({ step }) => step));
+  const totals: number[] = [];
+  for (const [rank, { step, attention }] of times.entries()) {
+    totals.push(step - attention + (await unfusedMillis(device, lanes[rank]!.computed, longest)));
+  }
+  return Math.max(...totals);
+}
+
+/** Every rank takes the same number of sequences, as they come. */
+function dealtInOrder(sequences: number): Int32Array {
+  return Int32Array.from({ length: sequences }, (_, i) => Math.floor((i * RANKS) / sequences));
+}
+
+/** Attention of all blocks and heads of a batch, composed of separate ops. */
+async function unfusedMillis(device: Device, lengths: readonly number[], constant: number): Promise<number> {
+  const width = MODEL.d / MODEL.heads;
+  const counts = new Map<number, number>();
+  for (const n of lengths) counts.set(n, (counts.get(n) ?? 0) + 1);
+  let total = 0;
+  for (const [n, sequences] of counts) {
+    using head = new RandomHead(device, n, width);
+    using composed = new UnfusedAttention(device, { n, width, constant });
+    const heads = sequences * MODEL.blocks * MODEL.heads;
+    total += await timed(device, 1, () => {
+      for (let h = 0; h < heads; h++) {
+        composed.forward(head.inputs, head.out);
+        composed.backward(head.inputs, head.out, head.gradients);
+      }
+    });
+  }
+  return total;
+}
+
+/** Microseconds per token of steps of several lanes in one process, without and with overlap, by turns. */
+async function overlapMicros(lengths: readonly number[], { threads, quick }: SectionOptions): Promise<number[]> {
+  using device = Device.open(threads === undefined ? {} : { threads });
+  const cases = (['off', 'on'] as const).map(overlap => ({
+    ...openLearner(device, { ...MODEL, table: 'lazy-adam', lanes: RANKS, overlap }, Math.max(...lengths)),
+    times: [] as number[],
+  }));
+  const cost = costOf(n => cases[0]!.definition.flops(n));
+  const owner = reallocate(Int32Array.from(lengths), RANKS, cost);
+  const batches = Array.from({ length: RANKS }, (_, lane) => {
+    const real = lengths.filter((_length, i) => owner[i] === lane);
+    return laneBatch(real, real, MODEL.items);
+  });
+  const rounds = quick ? 3 : 10;
+  for (let round = 0; round <= rounds; round++) {
+    for (const { learner, times } of cases) {
+      const start = performance.now();
+      const { loss } = await learner.step(batches, { step: 2 + 16 * round, totalSteps: 1000 });
+      await loss;
+      await device.sync();
+      if (round > 0) times.push(performance.now() - start);
+    }
+  }
+  const tokens = lengths.reduce((sum, n) => sum + n, 0);
+  return cases.map(({ times }) => (1e3 * median(times)) / tokens);
+}

@@ -1,27 +1,32 @@
 // The paper's Table 1: model FLOPs utilisation of its ten models, in both conventions.
 
-import { formatShare } from '../../util/terminal.js';
+import { formatCount, formatShare } from '../../util/terminal.js';
 import { benchStep, paperCase } from '../step.js';
 import type { PaperRow, Section } from './row.js';
 
 interface Published {
   model: string;
+  /** M parameters. */
   millions: number;
+  /** TFLOP of a device's step, samples per second of all devices. */
+  tflop: number;
+  samples: number;
+  /** %. */
   mfu: number;
   linearity: number;
 }
 
 const PUBLISHED: readonly Published[] = [
-  { model: 'hstu-tiny', millions: 0.17, mfu: 0.43, linearity: 0.38 },
-  { model: 'hstu-small', millions: 1.33, mfu: 1.96, linearity: 0.58 },
-  { model: 'hstu-medium', millions: 10.52, mfu: 8.0, linearity: 0.7 },
-  { model: 'hstu-large', millions: 83.97, mfu: 24.74, linearity: 0.93 },
-  { model: 'hstu-long', millions: 83.97, mfu: 34.08, linearity: 0.97 },
-  { model: 'fuxi-tiny', millions: 0.41, mfu: 0.88, linearity: 0.35 },
-  { model: 'fuxi-small', millions: 3.18, mfu: 3.78, linearity: 0.5 },
-  { model: 'fuxi-medium', millions: 25.22, mfu: 16.76, linearity: 0.74 },
-  { model: 'fuxi-large', millions: 201.55, mfu: 39.34, linearity: 0.94 },
-  { model: 'fuxi-long', millions: 201.55, mfu: 54.71, linearity: 0.97 },
+  { model: 'hstu-tiny', millions: 0.17, tflop: 0.13, samples: 3475, mfu: 0.43, linearity: 0.38 },
+  { model: 'hstu-small', millions: 1.33, tflop: 0.59, samples: 3509, mfu: 1.96, linearity: 0.58 },
+  { model: 'hstu-medium', millions: 10.52, tflop: 1.9, samples: 2896, mfu: 8.0, linearity: 0.7 },
+  { model: 'hstu-large', millions: 83.97, tflop: 4.33, samples: 1616.83, mfu: 24.74, linearity: 0.93 },
+  { model: 'hstu-long', millions: 83.97, tflop: 7.15, samples: 770.79, mfu: 34.08, linearity: 0.97 },
+  { model: 'fuxi-tiny', millions: 0.41, tflop: 0.27, samples: 3441, mfu: 0.88, linearity: 0.35 },
+  { model: 'fuxi-small', millions: 3.18, tflop: 1.18, samples: 3218, mfu: 3.78, linearity: 0.5 },
+  { model: 'fuxi-medium', millions: 25.22, tflop: 3.13, samples: 2812, mfu: 16.76, linearity: 0.74 },
+  { model: 'fuxi-large', millions: 201.55, tflop: 8.25, samples: 1156.26, mfu: 39.34, linearity: 0.94 },
+  { model: 'fuxi-long', millions: 201.55, tflop: 11.54, samples: 574.39, mfu: 54.71, linearity: 0.97 },
 ];
 
 /** Above this many million parameters a step takes tens of seconds: the quick form measures few of them. */
@@ -31,23 +36,26 @@ export const mfu: Section = {
   id: 'mfu',
   title: 'Table 1: MFU of the ten models',
   about:
-    'Whole training steps with every sequence at the maximum length. "paper" counting: 6Pn + 12n²dL (FuXi 24n²dL), attention not halved for causality; "useful": real, causal work only. Peak: FMA peak measured between the steps of the same run.',
+    'Whole training steps with every sequence at the maximum length: MFU, sequences per second, TFLOP of a step, linearity. MFU in the counting of the paper: 6Pn + 12n²dL (FuXi 24n²dL), attention not halved for causality; useful: real, causal work only. Peak: FMA peak measured between the steps of the same run. The paper counts sequences per second of 32 to 128 devices. Linearity is not measured: it needs several machines.',
   async measure({ quick, threads }) {
     const rows: PaperRow[] = [];
-    for (const { model, millions, mfu: published } of PUBLISHED) {
-      const report = await benchStep(paperCase(model), {
-        threads,
-        ...(quick && { steps: millions > LARGE ? 1 : 3 }),
-      });
+    for (const published of PUBLISHED) {
+      const { model, millions } = published;
+      const steps = quick ? { steps: millions > LARGE ? 1 : 3 } : {};
+      const report = await benchStep(paperCase(model), { threads, ...steps });
+      const perSecond = (1e3 * report.sequences) / report.step_ms;
+      const tflop = (report.mfu_paper * report.peak_gflops * report.step_ms) / 1e6;
       rows.push({
         section: 'mfu',
         name: `${model} (${(report.parameters / 1e6).toFixed(2)} M parameters, paper ${millions} M)`,
-        paper: `${published} %`,
-        ours: `${formatShare(report.mfu_paper)} (useful: ${formatShare(report.mfu)})`,
+        paper: `${published.mfu} %, ${formatCount(published.samples)}/s, ${published.tflop} TFLOP, linearity ${published.linearity}`,
+        ours: `${formatShare(report.mfu_paper)} (useful ${formatShare(report.mfu)}), ${perSecond.toPrecision(3)}/s, ${tflop.toPrecision(3)} TFLOP`,
         figures: {
           mfu: report.mfu,
           mfu_paper: report.mfu_paper,
           step_ms: report.step_ms,
+          sequences_per_s: perSecond,
+          tflop,
           parameters: report.parameters,
           peak_gflops: report.peak_gflops,
         },

@@ -2,7 +2,7 @@
 // was stopped goes on where it was; `--only` measures some of them.
 
 import { existsSync, readFileSync } from 'node:fs';
-import { cpus } from 'node:os';
+import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { Device } from '../../native/device.js';
@@ -30,9 +30,10 @@ export function benchPaperCommand() {
     .option('--only <sections>', `some of ${SECTIONS.map(({ id }) => id).join(', ')}; separated by commas`, sectionList)
     .option('--out <folder>', 'where paper.md, paper.json and paper.svg go', 'runs/bench-paper')
     .option('--fresh', 'measure again what an earlier run has measured')
+    .option('--peer <python>', 'a Python with torch, such as python3: its steps beside ours')
     .option('--threads <count>', 'threads (default: all cores)', countNumber)
     .option('--json', 'print one JSON object')
-    .action(async ({ quick = false, only, out, fresh = false, threads, json = false }) => {
+    .action(async ({ quick = false, only, out, fresh = false, threads, peer, json = false }) => {
       makeFolder(out);
       const file = join(out, 'paper.json');
       const known = fresh ? undefined : readReport(file, quick);
@@ -41,7 +42,7 @@ export function benchPaperCommand() {
         if (only && !only.includes(section.id)) continue;
         if (!report.rows.some(row => row.section === section.id)) {
           if (!json) process.stderr.write(`measuring: ${section.title}\n`);
-          report.rows.push(...(await section.measure({ quick, threads })));
+          report.rows.push(...(await section.measure({ quick, threads, peer })));
           writeFileAtomic(file, `${JSON.stringify(report, null, 1)}\n`);
         }
       }
@@ -65,7 +66,13 @@ async function describeMachine(threads: number | undefined): Promise<PaperReport
   const peak = new FmaPeak(device, 0.05);
   for (let i = 0; i < 5; i++) await peak.sample();
   const { threads: count, isa } = device.stats();
-  return { threads: count, isa, peak_gflops: median(peak.samples) / 1e9, cpu: cpus()[0]?.model ?? 'unknown CPU' };
+  return {
+    threads: count,
+    isa,
+    peak_gflops: median(peak.samples) / 1e9,
+    cpu: cpus()[0]?.model ?? 'unknown CPU',
+    load: loadavg()[0]!,
+  };
 }
 
 function screen(rows: readonly PaperRow[]): string {

@@ -6,11 +6,24 @@ import { PAPER_ROW, type PaperRow } from './row.js';
 import { SECTIONS } from './sections.js';
 
 export const PAPER_REPORT = z.strictObject({
-  machine: z.strictObject({ threads: z.number(), isa: z.string(), peak_gflops: z.number(), cpu: z.string() }),
+  machine: z.strictObject({
+    threads: z.number(),
+    isa: z.string(),
+    /** Measured when the run began. */
+    peak_gflops: z.number(),
+    cpu: z.string(),
+    /** Processes that wanted a core when the run began, the mean of a minute. */
+    load: z.number(),
+  }),
   quick: z.boolean(),
   rows: z.array(PAPER_ROW),
 });
 export type PaperReport = z.infer<typeof PAPER_REPORT>;
+
+/** On a busy machine times say little. */
+function busy({ load, threads }: PaperReport['machine']): string {
+  return load > 0.5 * threads ? ' (other work ran beside: compare ratios, not times)' : '';
+}
 
 export function markdown({ machine, quick, rows }: PaperReport): string {
   const cell = (text: string): string => text.replaceAll('|', String.raw`\|`);
@@ -19,7 +32,7 @@ export function markdown({ machine, quick, rows }: PaperReport): string {
     '',
     `Written by \`turbogr bench paper${quick ? ' --quick' : ''}\`. Every figure under "here" was measured by that command; where it could not be, the row says why.`,
     '',
-    `Machine: ${machine.cpu}, ${machine.threads} threads (${machine.isa}), FMA peak ${formatCount(machine.peak_gflops)} GFLOP/s measured in the same run. The paper: 32 to 128 Ascend 910B1.`,
+    `Machine: ${machine.cpu}, ${machine.threads} threads (${machine.isa}), FMA peak ${formatCount(machine.peak_gflops)} GFLOP/s at the start of the run, load ${machine.load.toFixed(1)}${busy(machine)}. The paper: 32 to 128 Ascend 910B1.`,
   ];
   for (const { id, title, about } of SECTIONS) {
     const own = rows.filter(({ section }) => section === id);

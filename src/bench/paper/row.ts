@@ -21,6 +21,8 @@ export interface SectionOptions {
   /** Minutes instead of hours: fewer steps, shorter batches, the largest models by one step. */
   quick: boolean;
   threads?: number | undefined;
+  /** A Python with torch, for the section `peers`. */
+  peer?: string | undefined;
 }
 
 export interface Section {

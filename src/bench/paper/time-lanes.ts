@@ -1,0 +1,50 @@
+// What the lanes of a step take, each computed alone on this machine by the trainer's own code: on as many ranks the step takes
+// as long as its slowest lane.
+
+import type { Device } from '../../native/device.js';
+import type { Learner } from '../../train/learner.js';
+import type { JaggedBatch } from '../../tensor/jagged.js';
+import { median } from '../measuring.js';
+import { drawBatch } from '../random-batch.js';
+
+export interface LaneTime {
+  /** Milliseconds of the lane's step, and of the attention kernels in it. */
+  step: number;
+  attention: number;
+}
+
+/** `computed`: lengths as they are computed, padding included; what is beyond `real` is not trained on. */
+export function laneBatch(real: readonly number[], computed: readonly number[], items: number): JaggedBatch {
+  const batch = drawBatch(computed, items);
+  real.forEach((n, s) => batch.target.fill(-1, batch.offsets[s]! + n, batch.offsets[s + 1]));
+  return batch;
+}
+
+/** Medians of a few rounds over all lanes by turns, after one to warm up. */
+export async function timeLanes(
+  device: Device,
+  learner: Learner,
+  lanes: readonly JaggedBatch[],
+  rounds: number,
+): Promise<LaneTime[]> {
+  const samples = lanes.map((): LaneTime[] => []);
+  for (let round = 0; round <= rounds; round++) {
+    for (const [lane, batch] of lanes.entries()) {
+      await device.sync();
+      device.recordSpans(true);
+      const start = performance.now();
+      const { loss } = await learner.step([batch], { step: 2 + 16 * round, totalSteps: 1000 }); // such steps count no negatives
+      await loss;
+      await device.sync();
+      const step = performance.now() - start;
+      const spans = device.spans().spans.filter(({ op }) => op.startsWith('hstu_attention'));
+      device.recordSpans(false);
+      const attention = spans.reduce((sum, { start: from, end }) => sum + end - from, 0) / 1e3;
+      if (round > 0) samples[lane]!.push({ step, attention });
+    }
+  }
+  return samples.map(taken => ({
+    step: median(taken.map(({ step }) => step)),
+    attention: median(taken.map(({ attention }) => attention)),
+  }));
+}

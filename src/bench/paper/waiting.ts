@@ -1,0 +1,75 @@
+// Load balance, measured: one step of a small HSTU, whose 16 lanes are computed one after another on this machine.
+
+import { costOf, waitingShare } from '../../dist/balance/cost.js';
+import { reallocate } from '../../dist/balance/reallocate.js';
+import { Device } from '../../native/device.js';
+import { Random } from '../../util/random.js';
+import { formatCount, formatShare } from '../../util/terminal.js';
+import { openLearner, paperCase } from '../step.js';
+import { type Population, populations, RANKS } from './populations.js';
+import type { PaperRow, Section, SectionOptions } from './row.js';
+import { laneBatch, timeLanes } from './time-lanes.js';
+
+export const waiting: Section = {
+  id: 'waiting',
+  title: 'Load balance over 16 ranks (measured)',
+  about:
+    'One step of HSTU-tiny: every rank was computed alone on this machine, the slowest is the step. What else the machine does meanwhile counts as waiting.',
+  async measure(options) {
+    const rows: PaperRow[] = [];
+    for (const population of populations()) rows.push(...(await measured(population, options)));
+    return rows;
+  },
+};
+
+async function measured(population: Population, { quick, threads }: SectionOptions): Promise<PaperRow[]> {
+  const { name, maxLength, measuredTokens, paper } = population;
+  using device = Device.open(threads === undefined ? {} : { threads });
+  const model = { ...paperCase('hstu-tiny'), tokens: measuredTokens };
+  const { learner, definition } = openLearner(device, model, maxLength);
+  const lengths = oneStep(population, RANKS * measuredTokens);
+  const owners = [
+    lengths.map((_, i) => Math.floor((i * RANKS) / lengths.length)),
+    reallocate(
+      lengths,
+      RANKS,
+      costOf(n => definition.flops(n)),
+    ),
+  ];
+  const dealt = owners.map(owner =>
+    Array.from({ length: RANKS }, (_, rank) => [...lengths].filter((_length, i) => owner[i] === rank)),
+  );
+  const times: { slowest: number; waiting: number }[] = [];
+  for (const lanes of dealt) {
+    const batches = lanes.map(lane => laneBatch(lane, lane, model.items));
+    const steps = (await timeLanes(device, learner, batches, quick ? 1 : 5)).map(({ step }) => step);
+    times.push({ slowest: Math.max(...steps), waiting: waitingShare(Float64Array.from(steps)) });
+  }
+  const [before, after] = [times[0]!, times[1]!];
+  return [
+    {
+      section: 'waiting',
+      name: `${name}: waiting, fixed -> reallocated`,
+      paper: paper.waiting,
+      ours: `${formatShare(before.waiting)} -> ${formatShare(after.waiting)}`,
+      figures: { fixed: before.waiting, reallocated: after.waiting },
+    },
+    {
+      section: 'waiting',
+      name: `${name}: step, fixed -> reallocated`,
+      paper: paper.step,
+      ours: `${formatCount(before.slowest)} -> ${formatCount(after.slowest)} ms (${(before.slowest / after.slowest).toFixed(2)}x)`,
+      figures: { fixed_ms: before.slowest, reallocated_ms: after.slowest },
+    },
+  ];
+}
+
+/** Sequences of one global batch, drawn from the population. */
+function oneStep({ lengths, maxLength }: Population, tokens: number): Int32Array {
+  const random = new Random(1, 'balance step');
+  const drawn: number[] = [];
+  for (let sum = 0; sum < tokens; sum += drawn.at(-1)!) {
+    drawn.push(Math.min(maxLength, lengths[random.below(lengths.length)]!));
+  }
+  return Int32Array.from(drawn);
+}
