@@ -49,17 +49,30 @@ export function benchScaleCommand() {
     .option('--quick', 'a smaller table and few short turns: shows that it works, measures little')
     .option('--json', 'one JSON object')
     .action(async ({ model = Object.keys(MODELS), turns, rows, quick = false, json }) => {
-      const found: ScaleRow[] = [];
-      for (const name of model) {
-        const spec = specOf(MODELS[name]!(), { rows: rows ?? (quick ? QUICK_ROWS : ROWS), turns, quick });
-        process.stderr.write(`${name}: ${spec.turns} turns of ${spec.steps} steps\n`);
-        found.push(rowOf(name, spec, await runRanks({ program: 'scale-program.js', spec, ranks: RANKS })));
-      }
+      const found = await benchScale(model, { turns, quick, ...(rows !== undefined && { rows }) });
       process.stdout.write(json ? `${JSON.stringify({ rows: found })}\n` : `${describe(found)}\n`);
     });
 }
 
-function specOf(size: StepCase, how: { rows: number; turns: number; quick: boolean }): ScaleSpec {
+interface ScaleOptions {
+  rows?: number;
+  turns?: number;
+  quick: boolean;
+}
+
+/** Models by the names of `MODELS`. */
+export async function benchScale(models: readonly string[], options: ScaleOptions): Promise<ScaleRow[]> {
+  const { quick, rows = quick ? QUICK_ROWS : ROWS, turns = 5 } = options;
+  const found: ScaleRow[] = [];
+  for (const name of models) {
+    const spec = specOf(MODELS[name]!(), { rows, turns, quick });
+    process.stderr.write(`${name}: ${spec.turns} turns of ${spec.steps} steps\n`);
+    found.push(rowOf(name, spec, await runRanks({ program: 'scale-program.js', spec, ranks: RANKS })));
+  }
+  return found;
+}
+
+function specOf(size: StepCase, how: Required<ScaleOptions>): ScaleSpec {
   const { kind, d, blocks, heads, length } = size;
   const tokens = how.quick ? Math.min(size.tokens, 2048) : size.tokens;
   const rank: ScaleSpec['size'] = { kind, d, blocks, heads, tokens, rows: how.rows, pool: POOL };
