@@ -44,6 +44,8 @@ export { evaluate, type EvaluateOptions } from './jobs/evaluate.js';
 export { recommendAll, type RecommendAllOptions, type RecommendAllReport } from './jobs/recommend-all.js';
 export { embed, type EmbedOptions } from './jobs/embed.js';
 export { type BundleReport, exportBundle } from './jobs/bundle.js';
+export { checkOnnx, type OnnxDifference } from './jobs/onnx/check-onnx.js';
+export { exportOnnx, type OnnxReport } from './jobs/onnx/export-onnx.js';
 export type { Verdict } from './jobs/verdict.js';
 export { exportWeights } from './jobs/weights.js';
 export { openRecommender, Recommender } from './jobs/recommend.js';
