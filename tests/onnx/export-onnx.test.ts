@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
 import {
   checkOnnx,
   type ConfigInput,
@@ -72,9 +73,10 @@ const MODELS: Record<string, ConfigInput['model']> = {
   sasrec: { kind: 'sasrec', heads: 2, blocks: 2 },
 };
 
-test.skipIf(!hasRuntime).for(Object.entries(MODELS))(
+test.skipIf(!hasRuntime).each(Object.entries(MODELS))(
   '%s: onnxruntime gives our states and scores (needs onnxruntime-web)',
-  async ([name, model]) => {
+  { timeout: 60_000 },
+  async (name, model) => {
     const path = join(folder, name.replaceAll(/\W+/g, '-'));
     const [run, plain, weights] = [join(path, 'run'), join(path, 'plain.safetensors'), join(path, 'w.safetensors')];
     const config: ConfigInput = {
@@ -96,13 +98,12 @@ test.skipIf(!hasRuntime).for(Object.entries(MODELS))(
     const other = await checkOnnx(run, out, { histories: 3 });
     expect(other.state).toBeGreaterThan(1e-3);
 
-    const ids = JSON.parse(readFileSync(join(out, 'items.json'), 'utf8')) as string[];
+    const ids = z.array(z.string()).parse(JSON.parse(readFileSync(join(out, 'items.json'), 'utf8')));
     const source = SequenceStore.open(store);
     expect(ids).toEqual(Array.from({ length: source.itemVocabulary.size }, (_, item) => source.originalItem(item)));
     await expect(exportOnnx(run, join(path, 'onnx'))).rejects.toMatchObject({ code: 'out-exists' });
     expect(existsSync(join(path, 'onnx', 'encoder.onnx'))).toBe(true);
   },
-  60_000,
 );
 
 test('messages are encoded as protocol buffers are', () => {
@@ -114,6 +115,6 @@ test('messages are encoded as protocol buffers are', () => {
     .bytes(4, new Message().bytes(1, 'hi'))
     .integer(16, 0)
     .write(file);
-  const expected = '089601' + '10ffffffffffffffffff01' + '1d0000803f' + '22040a026869' + '800100';
+  const expected = ['089601', '10ffffffffffffffffff01', '1d0000803f', '22040a026869', '800100'].join('');
   expect(readFileSync(file).toString('hex')).toBe(expected);
 });
