@@ -15,6 +15,7 @@ export function embedCommand() {
     .option('--at <time>', "the moment of the users' vectors, in the log's unit or a date (default: now)")
     .action(async (run, { out, of, at }) => {
       using recommender = openRecommender(run);
+      await recommender.verify();
       const kinds = of === 'both' ? (['items', 'users'] as const) : [of];
       const moment = at === undefined ? undefined : recommender.parseMoment(at);
       const { items, users } = await embed(recommender, { out, kinds, at: moment });

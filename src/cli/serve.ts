@@ -13,6 +13,7 @@ export function serveCommand() {
     .option('--threads <count>', 'worker threads; never changes a result', countNumber)
     .option('--items <file>', 'titles and other columns of items: CSV, Parquet or JSON lines')
     .option('--items-key <column>', 'column of the item ids in that file (default: guessed)')
+    .option('--no-verify', 'do not compare the store with its checksums')
     .option('--events <folder>', 'accept events and keep them here (default: refuse them)')
     .option('--anonymous', 'serve other machines without a token; a token is taken from TURBOGR_TOKEN')
     .option('--queue <requests>', 'requests that may wait; more get a 429', countNumber, 256)

@@ -17,6 +17,7 @@ export function similarCommand() {
     .option('--json', 'print JSON')
     .action(async (run, item, { count, items, itemsKey, filter, json = false }) => {
       using recommender = openRecommender(run);
+      await recommender.verify();
       if (items !== undefined) await recommender.loadItems(items, itemsKey);
       printItems(recommender, await recommender.similar(item, { k: count, filter }), json);
     });

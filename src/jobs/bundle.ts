@@ -70,6 +70,7 @@ export async function exportBundle(run: string, out: string, options: OpenRunOpt
     const message = `a bundle cannot hold the code of a model of one's own, "${opened.kind}"`;
     throw new UserError('own-model', message, 'Export the weights alone: --out <file>.');
   }
+  await opened.source.verify(); // a damaged vocabulary would get a checksum that fits
   makeFolder(dirname(folder));
   const temp = join(dirname(folder), `.${basename(folder)}.${process.pid}.tmp`);
   rmSync(temp, { recursive: true, force: true });

@@ -12,6 +12,8 @@ export interface HostOptions {
   run: string;
   threads?: number;
   items?: { file: string; key?: string };
+  /** Compare the run's store with its checksums before it is served (default true). */
+  verify?: boolean;
   batching: BatcherOptions;
 }
 
@@ -102,9 +104,10 @@ function closeIfUnused(slot: Slot): void {
   if (slot.superseded && slot.leases === 0) slot.recommender.close();
 }
 
-async function openSlot({ run, threads, items, batching }: HostOptions): Promise<Slot> {
+async function openSlot({ run, threads, items, verify = true, batching }: HostOptions): Promise<Slot> {
   const recommender = openRecommender(run, threads === undefined ? {} : { threads });
   try {
+    if (verify) await recommender.verify();
     if (items) await recommender.loadItems(items.file, items.key);
     const digest = await recommender.run.model.digest();
     // Tables and statistics are built before the first question.

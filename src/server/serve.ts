@@ -18,6 +18,7 @@ export interface ServeOptions {
   threads?: number | undefined;
   /** Titles and other columns of items. */
   items?: HostOptions['items'] | undefined;
+  verify?: HostOptions['verify'] | undefined;
   /** Folder for events that are posted; without it they are refused. */
   events?: string | undefined;
   /** Required of every request but for health. */
@@ -81,6 +82,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     run: options.run,
     ...(options.threads !== undefined && { threads: options.threads }),
     ...(options.items && { items: options.items }),
+    ...(options.verify !== undefined && { verify: options.verify }),
     batching: {
       maxBatch: options.batch ?? 64,
       maxSize: MOST_TOKENS,

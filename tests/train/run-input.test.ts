@@ -26,6 +26,7 @@ import {
   train,
 } from '../../src/index.js';
 import { exportBundle } from '../../src/jobs/bundle.js';
+import { serve } from '../../src/server/serve.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-input-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -248,6 +249,8 @@ test('a damaged store ends training before the first checkpoint', async () => {
   await expect(train({ data: store, config, run: second })).rejects.toMatchObject({ code: 'damaged-store' });
   expect(existsSync(join(second, 'checkpoints'))).toBe(false);
   await expect(evaluate(run)).rejects.toMatchObject({ code: 'damaged-store' });
+  await expect(exportBundle(run, join(at, 'bundle'))).rejects.toMatchObject({ code: 'damaged-store' });
+  await expect(serve({ run, port: 0 })).rejects.toMatchObject({ code: 'damaged-store' });
 });
 
 test('a typo in the config is told by the compiler and at run time, in both forms', async () => {

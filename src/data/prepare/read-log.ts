@@ -7,9 +7,10 @@ import { UserError } from '../../util/errors.js';
 import { type SplitRule, parseSplit } from '../store/split.js';
 import { type LogColumns, NO_SURPRISES, resolveColumns } from './columns.js';
 import { type Engine, literal } from './engine.js';
+import { explainFailure } from './failures.js';
 import { type FilterPlan, planFilters } from './filters.js';
 import type { PrepareOptions } from './options.js';
-import { type Source, openSource } from './source.js';
+import { type Source, openSource, unreadable } from './source.js';
 import { type Staged, settle, stage } from './stage.js';
 import { findSurprises } from './surprises.js';
 import { parseTime } from './times.js';
@@ -37,12 +38,33 @@ export function isReaderBug(error: unknown): boolean {
   return error instanceof Error && /Attempted to access index \d+ within vector/.test(error.message);
 }
 
-export async function readLog(
+/** What DuckDB says of the content of a file, and not of our SQL. */
+const OF_CONTENT = /^(Invalid|Invalid Input|IO|Conversion|Serialization|Out of Range|INTERNAL) Error: /;
+
+export async function readLog(engine: Engine, options: PrepareOptions, read: ReadOptions): Promise<ReadLog> {
+  const sources = await openSources(engine, options, read.wholeRows);
+  let file = sources[0]?.file ?? '';
+  const onFile = (next: string) => {
+    file = next;
+    read.onFile(next);
+  };
+  return await readSources(engine, sources, { options, folder: read.folder, onFile }).catch((error: unknown) => {
+    const known = error instanceof UserError || isReaderBug(error) || explainFailure(error, read.folder) !== undefined;
+    throw !known && error instanceof Error && OF_CONTENT.test(error.message) ? unreadable(file, error) : error;
+  });
+}
+
+interface ReadingOptions {
+  readonly options: PrepareOptions;
+  readonly folder: string;
+  readonly onFile: (file: string) => void;
+}
+
+async function readSources(
   engine: Engine,
-  options: PrepareOptions,
-  { folder, wholeRows, onFile }: ReadOptions,
+  sources: readonly Source[],
+  { options, folder, onFile }: ReadingOptions,
 ): Promise<ReadLog> {
-  const sources = await openSources(engine, options, wholeRows);
   const first = sources[0];
   if (!first) throw new UserError('no-file', 'no input file', 'Name at least one file.');
   let surprises = NO_SURPRISES;

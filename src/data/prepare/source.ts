@@ -150,8 +150,10 @@ async function jsonSource(engine: Engine, file: string): Promise<Source> {
       'JSON input is one object per line.',
     );
   }
-  const text = (column: string): string =>
-    `json_extract_string(line, ${literal(`$."${column.replaceAll('"', '\\"')}"`)})`;
+  const text = (column: string): string => {
+    const value = `json_extract_string(line, ${literal(`$."${column.replaceAll('"', '\\"')}"`)})`;
+    return exactNumber(value, column);
+  };
   return {
     file,
     format: 'json',
@@ -162,6 +164,22 @@ async function jsonSource(engine: Engine, file: string): Promise<Source> {
     integer: column => plainInteger(text(column)),
     from: () => from,
   };
+}
+
+/**
+ * DuckDB reads a JSON number with a fraction as a double, which loses nanoseconds. Where the line holds a number under that
+ * name that rounds to the same double, it is taken as it is written.
+ */
+function exactNumber(value: string, column: string): string {
+  const key = JSON.stringify(column).replaceAll(
+    /[^\w" ]/g,
+    character => `\\x{${character.codePointAt(0)?.toString(16)}}`,
+  );
+  const number = String.raw`${key}\s*:\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)`;
+  // A nested object may use the name too, so all numbers under it are looked at.
+  const same = `lambda written: TRY_CAST(written AS DOUBLE) = TRY_CAST(${value} AS DOUBLE)`;
+  const written = `list_filter(regexp_extract_all(line, ${literal(number)}, 1), ${same})[1]`;
+  return `CASE WHEN contains(${value}, '.') THEN coalesce(${written}, ${value}) ELSE ${value} END`;
 }
 
 const INTEGER_TYPE = /^U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$/;
@@ -187,7 +205,7 @@ async function parquetSource(engine: Engine, file: string): Promise<Source> {
   };
 }
 
-function unreadable(file: string, cause: unknown): UserError {
+export function unreadable(file: string, cause: unknown): UserError {
   const first = (cause instanceof Error ? cause.message : String(cause)).split('\n')[0] ?? '';
   return new UserError(
     'unreadable-file',
@@ -205,8 +223,21 @@ export function plainInteger(text: string): string {
   return `CASE WHEN ${number}::VARCHAR = ${text} THEN ${number} WHEN ${text} <> '' THEN ${UNREADABLE} END`;
 }
 
-/** DuckDB takes the end of a cut-off gzip file for the end of the log: so it is read once more, in the background, to its end. */
-export async function checkGzip(file: string): Promise<void> {
+/**
+ * DuckDB takes the end of a cut-off gzip file for the end of the log: so it is read once more, beside the work, to its end.
+ * What is wrong with the file as gzip is the reason for whatever else the work may find.
+ */
+export async function withGzipCheck(file: string, work: () => Promise<void>): Promise<void> {
+  const checked = checkGzip(file);
+  checked.catch(() => undefined); // awaited below
+  try {
+    await work();
+  } finally {
+    await checked;
+  }
+}
+
+async function checkGzip(file: string): Promise<void> {
   if (!/\.gz$/i.test(file)) return;
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done(), highWaterMark: 1 << 20 });
   try {

@@ -10,7 +10,7 @@ import { badRowText } from './bad-row-text.js';
 import type { LogColumns, Field } from './columns.js';
 import { type Engine, type Row, count, literal } from './engine.js';
 import type { BadRow, PrepareReport } from './options.js';
-import { type Source, UNREADABLE, checkGzip } from './source.js';
+import { type Source, UNREADABLE, withGzipCheck } from './source.js';
 
 /**
  * The staged table: one struct `event` with user_key, item_key, time?, action?, x0.. for the extra columns. DuckDB keeps a
@@ -63,7 +63,7 @@ export async function stage(
     for (const source of sources) {
       onFile(source.file);
       const before = ledger.rows;
-      await Promise.all([stageFile(engine, source, { fields, readAs: columns.readAs }), checkGzip(source.file)]);
+      await withGzipCheck(source.file, () => stageFile(engine, source, { fields, readAs: columns.readAs }));
       const total = count(await engine.row(`SELECT count(*) AS n FROM ${EVENTS}`), 'n');
       const rejected = await recordRejects(engine, source, ledger);
       await recordBadRows(engine, source, { rules, firstRow: staged, rejected, ledger });

@@ -119,6 +119,15 @@ describe('times', () => {
     expect(exactTimes(store)).toEqual(expected);
   });
 
+  it('that are JSON numbers with a fraction keep every digit', async () => {
+    const times = ['1650000000.123456789', '1650000000.100000001', '1650000000.1', '1.65e9', '1650000001'];
+    const lines = times.map((time, i) => `{"meta": {"time": 7.5}, "user": 1, "item": ${i}, "time" : ${time}}`);
+    const { store, report } = await bench.build({ files: [bench.write('numbers.jsonl', lines.join('\n'))] });
+    const digits = [0n, 100_000_000n, 100_000_001n, 123_456_789n, 1_000_000_000n];
+    expect(report.bad.rows).toBe(0);
+    expect(exactTimes(store)).toEqual(digits.map(ns => 1_650_000_000_000_000_000n + ns));
+  });
+
   it('that only order events keep the order of their fractions', async () => {
     const { store } = await bench.build({ files: [log('1,0,0.30', '1,1,0.125', '1,2,0.2')] });
     expect(store.hasTime).toBe(false);

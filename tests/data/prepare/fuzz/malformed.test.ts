@@ -1,8 +1,11 @@
 // Random logs that are malformed: bad rows among good ones are counted exactly and leave the good ones as they are; whatever
 // is wrong with a whole file is refused with a reason, or every row of it is accounted for. Never a raw error.
 // TURBOGR_LONG=1 tries 300 of each; TURBOGR_SEED begins elsewhere.
-import { afterAll, expect, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { afterAll, expect, test } from 'vitest';
+import { Engine, literal } from '../../../../src/data/prepare/engine.js';
 import { explainFailure } from '../../../../src/data/prepare/failures.js';
 import { UserError } from '../../../../src/util/errors.js';
 import { Random } from '../../../../src/util/random.js';
@@ -78,12 +81,22 @@ test(`${LOGS} logs with bad rows: each is counted for its reason, and no good on
   expect(wrong).toEqual([]);
 }, 600_000);
 
+async function soundParquet(): Promise<Uint8Array> {
+  const path = join(bench.folder, 'sound.parquet');
+  const engine = await Engine.open({ scratch: bench.folder, memoryBytes: 256e6, threads: 1 });
+  const rows = `SELECT i % 7 AS user, 'item ' || i % 11 AS item, ${START} + i AS time FROM range(500) AS r(i)`;
+  await engine.run(`COPY (${rows}) TO ${literal(path)} (FORMAT parquet)`);
+  engine.close();
+  return readFileSync(path);
+}
+
 test(`${LOGS} spoiled files are refused with a reason, or all of their rows are accounted for`, async () => {
   const wrong: string[] = [];
   const ends = { refused: 0, accounted: 0 };
+  const parquet = await soundParquet();
   for (let n = 0; n < LOGS; n++) {
     const random = new Random(SEED, 'spoiled').stream(n);
-    const { name, content, how } = spoilFile(random, goodRows(random));
+    const { name, content, how } = spoilFile(random, goodRows(random), parquet);
     const file = bench.write(`spoiled-${n}/${name}`, content);
     try {
       const { report } = await bench.build({ files: [file], maxBad: 0.9, threads: 1 });

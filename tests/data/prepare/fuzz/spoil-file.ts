@@ -44,7 +44,7 @@ function cut(random: Random, content: string | Uint8Array): Buffer {
   return bytes.subarray(0, random.below(bytes.length));
 }
 
-type Spoil = (random: Random, rows: readonly Row[]) => Omit<Spoiled, 'how'>;
+type Spoil = (random: Random, rows: readonly Row[], parquet: Uint8Array) => Omit<Spoiled, 'how'>;
 
 const csv = (content: string | Uint8Array) => ({ name: 'log.csv', content });
 const jsonl = (content: string | Uint8Array) => ({ name: 'log.jsonl', content });
@@ -92,6 +92,8 @@ const SPOILS: Record<string, Spoil> = {
   'JSON nested deeply': (_, rows) => jsonl(`${jsonOf(rows)}${'['.repeat(5000)}${']'.repeat(5000)}\n`),
   'JSON with huge numbers': (_, rows) => jsonl(jsonOf(rows).replaceAll('"time":', '"time":1e4')),
   'JSON called CSV': (_, rows) => csv(jsonOf(rows)),
+  'Parquet overwritten': (random, _, parquet) => ({ name: 'log.parquet', content: overwritten(random, parquet) }),
+  'Parquet cut off': (random, _, parquet) => ({ name: 'log.parquet', content: cut(random, parquet) }),
   'Parquet that is noise': random => ({ name: 'log.parquet', content: noise(random, 1 + random.below(600)) }),
   'Parquet with the right ends': random => ({
     name: 'log.parquet',
@@ -101,8 +103,9 @@ const SPOILS: Record<string, Spoil> = {
   nothing: () => csv(''),
 };
 
-export function spoilFile(random: Random, rows: readonly Row[]): Spoiled {
+/** `parquet` is a sound file of that kind. */
+export function spoilFile(random: Random, rows: readonly Row[], parquet: Uint8Array): Spoiled {
   const names = Object.keys(SPOILS);
   const how = names[random.below(names.length)]!;
-  return { ...SPOILS[how]!(random, rows), how };
+  return { ...SPOILS[how]!(random, rows, parquet), how };
 }
