@@ -1,28 +1,8 @@
 // What a person sees in a terminal: numbers, bars, aligned tables, colour, one progress line. No policy, no logging.
 
 import { styleText } from 'node:util';
+export { formatCount, formatSeconds, formatShare } from './format.js';
 import { cutTo, padTo, printable, textWidth, wrapLine } from './text-width.js';
-
-const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
-
-/** 1234567 -> 1,234,567 */
-export function formatCount(value: number): string {
-  return WHOLE.format(value);
-}
-
-/** 0.1234 -> 12.34 % */
-export function formatShare(share: number, digits = 2): string {
-  return `${(share * 100).toFixed(digits)} %`;
-}
-
-/** 83.4 -> 1 min 23 s */
-export function formatSeconds(seconds: number): string {
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${seconds.toFixed(1)} s`;
-  const whole = Math.round(seconds);
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
-  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
-}
 
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 

@@ -1,8 +1,7 @@
 // Two runs side by side: what is different in them, and what came of it.
 
 import type { PairedReport } from '../eval/paired.js';
-import { flatConfig } from './figures.js';
-import { metricNames } from './final-report.js';
+import { flatConfig, metricNames } from './figures.js';
 import type { RunView } from './run-view.js';
 
 export interface ComparedMetric {

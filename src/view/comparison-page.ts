@@ -1,8 +1,8 @@
 // A comparison of two runs as one page without any outside resource.
 
-import { formatShare } from '../util/terminal.js';
+import { formatShare, formatShort } from '../util/format.js';
 import { type Comparison, METRIC_HEADER, metricRows } from './compare.js';
-import { formatShort, keyFigures } from './figures.js';
+import { keyFigures } from './figures.js';
 import { escapeHtml, htmlTable } from './html.js';
 import { htmlPage } from './report-page.js';
 import type { RunView } from './run-view.js';

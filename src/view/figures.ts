@@ -1,22 +1,8 @@
-// Figures of a run in words and rows, the same in every report.
+// Figures of a run in words and rows, the same in every report and in the dashboard.
 
-import { formatCount, formatSeconds, formatShare } from '../util/terminal.js';
-import { metricNames, type TestReport } from './final-report.js';
+import { formatBytes, formatCount, formatSeconds, formatShare, formatShort } from '../util/format.js';
+import type { TestReport } from './final-report.js';
 import type { RunView } from './run-view.js';
-
-/** 83970048 -> 84.0 M */
-export function formatShort(value: number): string {
-  const size = Math.abs(value);
-  if (size >= 1e9) return `${(value / 1e9).toFixed(2)} G`;
-  if (size >= 1e6) return `${(value / 1e6).toFixed(2)} M`;
-  if (size >= 1e4) return `${(value / 1e3).toFixed(1)} k`;
-  return formatCount(value);
-}
-
-export function formatBytes(bytes: number): string {
-  if (bytes >= 2 ** 30) return `${(bytes / 2 ** 30).toFixed(2)} GiB`;
-  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
-}
 
 /** The number of steps of a whole run is an estimate: batches of an epoch are not all equally full. */
 function stepsText({ step, totalSteps, state }: RunView): string {
@@ -48,6 +34,15 @@ export function keyFigures(view: RunView): [name: string, value: string][] {
     ['effective training time', time.wall > 0 ? formatShare(training / time.wall, 1) : '–'],
     ['wall clock', formatSeconds(report?.seconds ?? time.wall)],
   ];
+}
+
+/** Metrics of a test without repetitions: recall equals HR where every user has one case. */
+export function metricNames({ metrics }: TestReport): string[] {
+  const [first] = Object.values(metrics);
+  return Object.keys(first ?? {}).filter(name => {
+    const hr = name.replace('recall', 'hr');
+    return hr === name || Object.values(metrics).some(ranker => ranker[name]?.value !== ranker[hr]?.value);
+  });
 }
 
 /** The model and every baseline by metric, with intervals; `*` before the best of a row. */

@@ -54,12 +54,3 @@ export function readFinalReport(path: string): FinalReport | undefined {
     return undefined; // being written, or damaged: the events tell what is known
   }
 }
-
-/** Metrics of a test without repetitions: recall equals HR where every user has one case. */
-export function metricNames({ metrics }: TestReport): string[] {
-  const [first] = Object.values(metrics);
-  return Object.keys(first ?? {}).filter(name => {
-    const hr = name.replace('recall', 'hr');
-    return hr === name || Object.values(metrics).some(ranker => ranker[name]?.value !== ranker[hr]?.value);
-  });
-}

@@ -1,9 +1,9 @@
 // `report.md` of a run: the same as the page, for a terminal, a pull request or a notebook.
 
 import { curve } from '../util/curve.js';
-import { formatSeconds, formatShare } from '../util/terminal.js';
+import { formatBytes, formatSeconds, formatShare } from '../util/format.js';
 import { alertsBesideVerdict } from './alerts.js';
-import { flatConfig, formatBytes, keyFigures, machineRows, testRows } from './figures.js';
+import { flatConfig, keyFigures, machineRows, testRows } from './figures.js';
 import { nextSteps } from './next-steps.js';
 import type { RunView } from './run-view.js';
 

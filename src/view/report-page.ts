@@ -1,8 +1,8 @@
 // `report.html` of a run: one file without any outside resource, light and dark.
 
-import { formatCount, formatSeconds, formatShare } from '../util/terminal.js';
+import { formatBytes, formatCount, formatSeconds, formatShare, formatShort } from '../util/format.js';
 import { alertsBesideVerdict } from './alerts.js';
-import { flatConfig, formatBytes, formatShort, keyFigures, machineRows, testRows } from './figures.js';
+import { flatConfig, keyFigures, machineRows, testRows } from './figures.js';
 import { escapeHtml, htmlBars, htmlTable } from './html.js';
 import { nextSteps } from './next-steps.js';
 import type { RunView } from './run-view.js';
