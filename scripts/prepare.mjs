@@ -1,5 +1,6 @@
-// npm's `prepare`: what makes a clone, `npm pack` in it, or an install from git usable. TypeScript is compiled; the native
-// core is built where there is cargo, or installed prebuilt. Without either it still ends well: the command says what to do.
+// npm's `prepare`: what makes a clone, `npm pack` in it, or an install from git usable. TypeScript is
+// compiled and the dashboard built; the native core is built where there is cargo, or installed prebuilt. Without either
+// it still ends well: the command says what to do.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,6 +17,7 @@ if (!existsSync(tsc)) {
   if (status !== 0) process.exit(1);
 }
 if (!node(join('scripts', 'remove-stale.mjs')) || !node(tsc, '-b')) process.exit(1);
+if (!node(join('node_modules', 'vite', 'bin', 'vite.js'), 'build', 'web', '--logLevel', 'warn')) process.exit(1);
 if (!node(join('scripts', 'build-native.mjs'))) {
   console.error('turbogr: the native core is still missing; the message above says how to get it');
 }

@@ -26,6 +26,7 @@ import { similarCommand } from './similar.js';
 import { synthCommand } from './synth.js';
 import { trainCommand } from './train.js';
 import { tuneCommand } from './tune.js';
+import { uiCommand } from './ui.js';
 import { updateCommand } from './update.js';
 
 const program = new Command('turbogr')
@@ -44,6 +45,7 @@ const program = new Command('turbogr')
   .addCommand(ranksCommand())
   .addCommand(evaluateCommand())
   .addCommand(compareCommand())
+  .addCommand(uiCommand())
   .addCommand(recommendCommand())
   .addCommand(similarCommand())
   .addCommand(embedCommand())

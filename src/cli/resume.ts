@@ -1,6 +1,7 @@
 // `turbogr resume`: an interrupted run goes on as if nothing had happened.
 import { Command } from '@commander-js/extra-typings';
 import { resume } from '../jobs/train.js';
+import { wholeNumber } from '../util/number-flags.js';
 import { watchRun } from './watch-run.js';
 
 export function resumeCommand() {
@@ -9,8 +10,10 @@ export function resumeCommand() {
     .argument('<run>', 'folder of the run')
     .option('--store <folder>', "where the run's sequence store is now, if it was moved")
     .option('--no-verify', 'do not compare the store with its checksums')
+    .option('--ui [port]', 'show the run in a dashboard on 127.0.0.1 (default port: 6007)', wholeNumber)
     .option('--json', 'print the report as JSON')
-    .action(async (run, { json = false, store, verify }) => {
-      await watchRun(json, watch => resume(run, { ...watch, verify, ...(store !== undefined && { store }) }));
+    .action(async (run, { json = false, store, verify, ui }) => {
+      const options = { verify, ...(store !== undefined && { store }) };
+      await watchRun(json, watch => resume(run, { ...watch, ...options }), { ui });
     });
 }

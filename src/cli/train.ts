@@ -5,6 +5,7 @@ import { train } from '../jobs/train.js';
 import { askChoices } from './ask-choices.js';
 import { readConfigFlags, withConfigFlags } from './config-flags.js';
 import { readPrepareFlags, withPrepareFlags } from './prepare-flags.js';
+import { wholeNumber } from '../util/number-flags.js';
 import { watchRun } from './watch-run.js';
 
 export function trainCommand() {
@@ -17,8 +18,9 @@ export function trainCommand() {
     .option('--initial-weights <file>', 'start from exported weights instead of random ones')
     .option('--no-verify', 'do not compare the store with its checksums')
     .option('--trace <file>', 'write the first steps as a Chrome trace, by stream, stage and lane')
+    .option('--ui [port]', 'show the run in a dashboard on 127.0.0.1 (default port: 6007)', wholeNumber)
     .option('--json', 'print the report as JSON')
-    .action(async (data, { run, reprepare, initialWeights, verify, trace, json = false, ...flags }) => {
+    .action(async (data, { run, reprepare, initialWeights, verify, trace, ui, json = false, ...flags }) => {
       const settings = await readConfigFlags(flags);
       resolveConfig(...settings); // what is wrong with it is said before the log is read
       const { files, choices } = readPrepareFlags(data, command.opts());
@@ -31,8 +33,10 @@ export function trainCommand() {
         ...(initialWeights !== undefined && { initialWeights }),
         ...(trace !== undefined && { trace }),
       };
-      await watchRun(json, watch =>
-        askChoices(answers => train({ ...start, prepare: { ...choices, ...answers }, ...watch }), watch),
+      await watchRun(
+        json,
+        watch => askChoices(answers => train({ ...start, prepare: { ...choices, ...answers }, ...watch }), watch),
+        { ui },
       );
     });
   withPrepareFlags(command);

@@ -9,6 +9,7 @@ import { UserError } from '../util/errors.js';
 import { interruptible } from '../util/interrupt.js';
 import { fitted, formatShare, ProgressLine } from '../util/terminal.js';
 import { describeReport, describeStart } from './describe.js';
+import { type ObserverFlags, openObservers, type RunObserver } from './observers.js';
 
 export interface Watch {
   onStart: (start: TrainStart) => void;
@@ -18,18 +19,36 @@ export interface Watch {
 }
 
 /** Runs a job, shows it, and prints its report. With `json`, stdout carries the report alone. */
-export async function watchRun(json: boolean, job: (watch: Watch) => Promise<TrainReport>): Promise<TrainReport> {
+export async function watchRun(
+  json: boolean,
+  job: (watch: Watch) => Promise<TrainReport>,
+  flags: ObserverFlags = {},
+): Promise<TrainReport> {
   const stream = json ? process.stderr : process.stdout;
   const quiet = launchedRank() > 0; // rank 0 speaks for all
   const say = (line: string) => void (quiet || stream.write(`${fitted(line, stream)}\n`));
   return await interruptible(
-    signal => watchJob({ json, say, signal }, job),
+    async signal => {
+      const observers = await openObservers(flags, say);
+      try {
+        return await watchJob({ json, say, signal, observers }, job);
+      } finally {
+        for (const observer of observers) await observer.close(signal);
+      }
+    },
     () => say('\nfinishing this step, then writing a checkpoint; Ctrl-C again to leave at once'),
   );
 }
 
+interface Watching {
+  json: boolean;
+  say: (line: string) => void;
+  signal: AbortSignal;
+  observers: readonly RunObserver[];
+}
+
 async function watchJob(
-  { json, say, signal }: { json: boolean; say: (line: string) => void; signal: AbortSignal },
+  { json, say, signal, observers }: Watching,
   job: (watch: Watch) => Promise<TrainReport>,
 ): Promise<TrainReport> {
   const preparing = new ProgressLine();
@@ -40,8 +59,12 @@ async function watchJob(
         preparing.clear();
         say(describeStart(start));
         view = new ProgressView({ epochs: start.config.epochs, totalSteps: start.totalSteps, print: say });
+        for (const observer of observers) observer.onStart?.(start);
       },
-      onEvent: event => view?.show(event),
+      onEvent: event => {
+        view?.show(event);
+        for (const observer of observers) observer.onEvent?.(event);
+      },
       onPrepare: ({ stage, share }) =>
         preparing.update(`preparing: ${stage}${share === undefined ? '' : ` ${formatShare(share, 0)}`}`),
       signal,

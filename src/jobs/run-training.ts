@@ -97,7 +97,7 @@ export async function runTraining(
       peakFlops,
       onFresh: () => loadInitialWeights(run, learner),
       ...validate,
-      ...(sampler && { sample: step => sampler.after(step) }),
+      ...(sampler && { sample: (step, pause) => sampler.after(step, pause) }),
       onEvent: event => {
         trace?.see(event);
         if (leads) options.onEvent?.(event);

@@ -6,7 +6,7 @@ import type { OpCost, StepsSampled } from '../events/event.js';
 import type { Device } from '../native/device.js';
 import { STAGES } from './stages.js';
 
-/** Steps of one sample. */
+/** Steps of one sample, at most. */
 const SAMPLED_STEPS = 4;
 /** Steps after which the first samples begin, and the distance of the later ones. */
 const FIRST_SAMPLES = [4, 16, 64];
@@ -30,38 +30,44 @@ export class StepSampler {
   #seen = 0;
   #samples = 0;
   #since = 0;
-  #until = 0;
+  /** Step after which the current sample began; 0 between samples. */
+  #begun = 0;
+  #due = false;
 
   constructor(options: StepSamplerOptions) {
     this.#options = options;
   }
 
-  /** To be called after every step; the sample that ended with it, if one did. */
-  after(step: number): StepsSampled | undefined {
+  /**
+   * To be called after every step; the sample that ended with it, if one did. `pause`: something else than a step comes next,
+   * such as a validation, which must not be in a sample.
+   */
+  after(step: number, pause: boolean): StepsSampled | undefined {
     const { device, skip = 0 } = this.#options;
     const seen = ++this.#seen - skip;
-    if (seen === this.#until && seen > 0) return this.#finish(step);
-    if (seen > this.#until && (FIRST_SAMPLES.includes(seen) || (seen > 0 && seen % EVERY === 0))) {
-      device.recordSpans(true);
-      this.#since = performance.now();
-      this.#until = seen + SAMPLED_STEPS;
-    }
+    if (this.#begun > 0) return seen === this.#begun + SAMPLED_STEPS || pause ? this.#finish(step, seen) : undefined;
+    if (FIRST_SAMPLES.includes(seen) || (seen > 0 && seen % EVERY === 0)) this.#due = true;
+    if (!this.#due || pause) return undefined;
+    device.recordSpans(true);
+    [this.#due, this.#begun, this.#since] = [false, seen, performance.now()];
     return undefined;
   }
 
-  #finish(step: number): StepsSampled {
+  #finish(step: number, seen: number): StepsSampled {
     const { device, held, rank } = this.#options;
+    const steps = seen - this.#begun;
+    this.#begun = 0;
     const { spans } = device.spans();
     device.recordSpans(false);
-    const milliseconds = (performance.now() - this.#since) / SAMPLED_STEPS;
+    const milliseconds = (performance.now() - this.#since) / steps;
     const told = Math.log2(++this.#samples) % 1 === 0; // the first, second, fourth ... sample
     return {
       kind: 'sample',
       step,
-      steps: SAMPLED_STEPS,
+      steps,
       rank,
       milliseconds,
-      ...summarize(spans, SAMPLED_STEPS),
+      ...summarize(spans, steps),
       memory: memoryByOwner(held(), device.stats().reservedBytes, process.memoryUsage.rss()),
       ...(told && { spans: firstSpans(spans) }),
     };

@@ -37,8 +37,8 @@ export interface TrainingOptions {
   validate?: () => Promise<number>;
   /** FMA peak in FLOP/s, for the MFU of each epoch. */
   peakFlops: number;
-  /** What else to log after a step. */
-  sample?: (step: number) => RunEvent | undefined;
+  /** What else to log after a step; `pause`: a validation, a checkpoint or the end comes next. */
+  sample?: (step: number, pause: boolean) => RunEvent | undefined;
   /** What needs no model, on the validation events; asked before the first validation. */
   baselines?: () => Record<string, number>;
   /** Called when there is no checkpoint to continue from, before the first step. */
@@ -197,21 +197,12 @@ export class Trainer {
       last = { ...started, ...size, step: this.#step, epoch };
       boundary = this.#state.cursor.position === 0 || agreed.save || this.#step >= this.#mostSteps || agreed.stop;
     }
-    if (last) await this.#settle(last);
+    if (last) await this.#settle(last, { pause: true });
   }
 
   /** Waits for a step, counts it and tells of it. */
-  async #settle({
-    step,
-    epoch,
-    lr,
-    tokens,
-    squares,
-    flops,
-    paperFlops: counted,
-    loss: pending,
-    negatives: drawn,
-  }: StepUnderWay): Promise<void> {
+  async #settle(under: StepUnderWay, { pause = false } = {}): Promise<void> {
+    const { step, epoch, lr, tokens, squares, flops, paperFlops: counted, loss: pending, negatives: drawn } = under;
     const loss = await pending.catch((error: unknown) => {
       throw diverged(error, step);
     });
@@ -228,7 +219,7 @@ export class Trainer {
     const negatives = await drawn;
     const rate = { tokensPerSecond: tokens / seconds, mfu: flops / most, ...(counted && { mfuPaper: counted / most }) };
     this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, ...rate, ...(negatives && { negatives }) });
-    const sample = this.#options.sample?.(step);
+    const sample = this.#options.sample?.(step, pause);
     if (sample) this.#emit(sample);
   }
 

@@ -60,9 +60,8 @@ function silence({ state, path, updated, step }: Omit<RunView, 'alerts'>): Alert
 
 function belowBaseline({ state, validations, baselines, metric, report }: Omit<RunView, 'alerts'>): Alert[] {
   if (report?.verdict?.kind === 'behind') {
-    const [first = '', ...rest] = report.verdict.lines;
-    const text = `${first[0]!.toUpperCase()}${first.slice(1)}.`;
-    return [{ kind: 'below-baseline', level: 'warning', text, remedy: rest.map(line => `${line}.`).join(' ') }];
+    const [text = '', ...rest] = report.verdict.lines.map(line => `${line[0]?.toUpperCase()}${line.slice(1)}.`);
+    return [{ kind: 'below-baseline', level: 'warning', text, remedy: rest.join(' ') }];
   }
   if (report || !baselines || (state === 'running' && validations.length < EARLY_VALIDATIONS)) return [];
   const best = Math.max(...validations.map(({ value }) => value));

@@ -7,7 +7,7 @@ import type { RunView } from './run-view.js';
 /** The number of steps of a whole run is an estimate: batches of an epoch are not all equally full. */
 function stepsText({ step, totalSteps, state }: RunView): string {
   const ended = totalSteps === null || state === 'finished';
-  return ended ? formatCount(step) : `${formatCount(step)} of about ${formatCount(totalSteps)}`;
+  return ended ? formatCount(step) : `${formatCount(step)} / ~${formatCount(totalSteps)}`;
 }
 
 /** Name and value, for the head of a page. */
@@ -30,7 +30,7 @@ export function keyFigures(view: RunView): [name: string, value: string][] {
     [`best ${metric}`, Number.isFinite(best) ? best.toFixed(4) : '–'],
     ['tokens/s', seconds > 0 ? formatShort(tokens / seconds) : formatShort(mean(steps.tokensPerSecond) ?? 0)],
     ['MFU useful', formatShare(mfu ?? mean(steps.mfu) ?? 0, 1)],
-    ['MFU as the paper counts', paper === null ? '–' : formatShare(paper, 1)],
+    ["MFU, paper's count", paper === null ? '–' : formatShare(paper, 1)],
     ['effective training time', time.wall > 0 ? formatShare(training / time.wall, 1) : '–'],
     ['wall clock', formatSeconds(report?.seconds ?? time.wall)],
   ];

@@ -12,8 +12,13 @@ test('every module is there with its types, and none whose source is gone', () =
   const sources = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
     .filter(path => path.endsWith('.ts'))
     .map(path => path.replaceAll('\\', '/').replace(/\.ts$/, ''));
-  const packed = [...paths].filter(path => path.startsWith('dist/')).sort();
+  const packed = [...paths].filter(path => path.startsWith('dist/') && !path.startsWith('dist/web/')).sort();
   expect(packed).toEqual(sources.flatMap(path => [`dist/${path}.d.ts`, `dist/${path}.js`]).sort());
+});
+
+test('the dashboard is there, built', () => {
+  const web = [...paths].filter(path => path.startsWith('dist/web/')).map(path => path.replace(/.*\./, '.'));
+  expect(web.sort()).toEqual(['.css', '.html', '.js']);
 });
 
 test('the sources of the core are there, so that it can be built where no binary fits', () => {

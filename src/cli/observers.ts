@@ -1,0 +1,42 @@
+// Those who look at a run besides the terminal: opened before it starts, so that what is wrong with them is said early.
+import type { RunEvent } from '../events/event.js';
+import type { TrainStart } from '../jobs/train-report.js';
+import { launchedRank } from '../dist/launch/join-ranks.js';
+import { serveUi } from '../ui/serve-ui.js';
+import { aborted } from './ui.js';
+
+export interface RunObserver {
+  onStart?: (start: TrainStart) => void;
+  onEvent?: (event: RunEvent) => void;
+  /** Called when the run has ended, in whichever way. */
+  close: (signal: AbortSignal) => Promise<void>;
+}
+
+export interface ObserverFlags {
+  ui?: true | number | undefined;
+}
+
+export async function openObservers({ ui }: ObserverFlags, say: (line: string) => void): Promise<RunObserver[]> {
+  if (launchedRank() > 0) return []; // rank 0 has the log
+  const observers: RunObserver[] = [];
+  if (ui !== undefined) observers.push(await openDashboard(ui === true ? undefined : ui, say));
+  return observers;
+}
+
+async function openDashboard(port: number | undefined, say: (line: string) => void): Promise<RunObserver> {
+  const folders: string[] = [];
+  const server = await serveUi({ folders, ...(port !== undefined && { port }) });
+  say(`dashboard: ${server.url}`);
+  return {
+    onStart: ({ run }) => void folders.push(run),
+    close: async signal => {
+      // A script must come to its end; a person wants to see how it ended.
+      if (process.stdout.isTTY && !signal.aborted) {
+        say(`the dashboard stays at ${server.url}; Ctrl-C ends it`);
+        await aborted(signal);
+        process.exitCode = 0;
+      }
+      await server.close();
+    },
+  };
+}
