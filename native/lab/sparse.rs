@@ -124,6 +124,8 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
             vocabulary: rows().as_ref().rows(),
             positives: &positives,
             negatives: Mat::new(&negatives, t, r),
+            fetched: None,
+            segment: turbogr_kernels::loss::Segment::whole(t),
             logit: LOGIT,
             mean_over: None,
             loss: &mut loss,

@@ -3,6 +3,7 @@
 // T tokens, D width, V items, P rows of the pool.
 
 import type { Tensor } from '../tensor/tensor.js';
+import { type Segment, writeFetched } from './fetch-negatives.js';
 import { type MaskedEvents, writeMask } from './mask-negatives.js';
 import { type LogitOptions, writeLogit } from './sampled-loss.js';
 import { type SampledObjective, writeObjective } from './shared-loss.js';
@@ -13,7 +14,9 @@ import type { Tape } from './tape.js';
 export interface PooledLossOptions extends LogitOptions {
   positives: Tensor<'i32'>; // [T], -1: this token is not trained
   /** Different ids, ascending, -1 beyond the last; see drawPool. */
-  pool: Tensor<'i32'>; // [P]
+  pool: Tensor<'i32'>; // [1, P]
+  /** One, with the pool's rows; by default they are read from the source. */
+  segments?: Iterable<Segment> | undefined;
   objective: SampledObjective;
   /** Also masks the items of the token's own sequence. */
   history?: MaskedEvents | undefined;
@@ -29,10 +32,12 @@ export function pooledLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, option
   const dpool = device.tensor([pool.size, u.cols]);
   const coef = device.tensor([u.rows, 1]);
   const uhat = device.tensor(u.shape);
-  const call = device.call('pooled_loss').tensor(u).tensor(rows.value).number(rows.vocabulary);
-  call.tensor(positives).tensor(pool);
-  writeObjective(writeMask(call, history), objective);
-  writeLogit(call, options).tensor(loss).grad(du).tensor(dpool).tensor(coef).tensor(uhat).submit();
+  for (const { fetched } of options.segments ?? [{ fetched: undefined }]) {
+    const call = device.call('pooled_loss').tensor(u).tensor(rows.value).number(rows.vocabulary);
+    writeFetched(call.tensor(positives).tensor(pool), fetched);
+    writeObjective(writeMask(call, history), objective);
+    writeLogit(call, options).tensor(loss).grad(du).tensor(dpool).tensor(coef).tensor(uhat).submit();
+  }
   if (!tape.training) {
     for (const tensor of [dpool, coef, uhat]) tensor.dispose();
     return loss;

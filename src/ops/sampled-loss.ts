@@ -5,6 +5,7 @@
 
 import type { Call } from '../native/call.js';
 import type { Tensor } from '../tensor/tensor.js';
+import { type Segment, writeSegment } from './fetch-negatives.js';
 import { expectShape, expectSize } from './shape-rule.js';
 import type { RowSource } from './row-source.js';
 import type { Tape } from './tape.js';
@@ -26,6 +27,8 @@ export interface SampledOptions extends LogitOptions {
   positives: Tensor<'i32'>; // [T]
   /** -1, or the positive itself: masked. */
   negatives: Tensor<'i32'>; // [T, R]
+  /** Tokens in order, with their negatives' rows; by default all at once, rows being those of the source. */
+  segments?: Iterable<Segment> | undefined;
 }
 
 export interface SampledLoss {
@@ -58,8 +61,12 @@ export function sampledLoss(tape: Tape, { op, u, rows, options, extra }: Sampled
   const du = tape.someTarget(u);
   const coef = device.tensor([tokens, 1 + drawn]);
   const uhat = device.tensor([tokens, width]);
-  const call = device.call(op).tensor(u).tensor(rows.value).number(rows.vocabulary).tensor(positives).tensor(negatives);
-  extra(writeLogit(call, options).tensor(loss).grad(du).tensor(coef).tensor(uhat)).submit();
+  const sum = options.segments && tape.own(device.tensor([1, 1], 'i64'));
+  for (const segment of options.segments ?? [{ from: 0, count: tokens }]) {
+    const call = device.call(op).tensor(u).tensor(rows.value).number(rows.vocabulary).tensor(positives);
+    writeLogit(writeSegment(call.tensor(negatives), segment, sum), options);
+    extra(call.tensor(loss).grad(du).tensor(coef).tensor(uhat)).submit();
+  }
   if (!tape.training) {
     coef.dispose();
     uhat.dispose();

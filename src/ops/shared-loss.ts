@@ -5,6 +5,7 @@
 
 import type { Call } from '../native/call.js';
 import type { Tensor } from '../tensor/tensor.js';
+import { type Segment, writeSegment } from './fetch-negatives.js';
 import { writeMask, type MaskedEvents } from './mask-negatives.js';
 import { type LogitOptions, writeLogit } from './sampled-loss.js';
 import type { SharedDraws } from './share-negatives.js';
@@ -22,6 +23,8 @@ export type SampledObjective =
 export interface SharedLossOptions extends LogitOptions {
   positives: Tensor<'i32'>; // [T], -1: this token is not trained
   draws: SharedDraws;
+  /** Groups in order, with their draws' rows; by default all at once, rows being those of the source. */
+  segments?: Iterable<Segment> | undefined;
   objective: SampledObjective;
   /** 'outputs': each token's own output against all draws. 'scalars': others' logits are reused as they are. */
   share: 'outputs' | 'scalars';
@@ -50,10 +53,13 @@ export function sharedLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, option
   const coef = device.tensor([all, 1 + drawn]);
   const uhat = device.tensor([all, width]);
   const ids = device.tensor([all, 1 + drawn], 'i32');
-  const call = device.call('shared_loss').tensor(u).tensor(rows.value).number(rows.vocabulary).tensor(positives);
-  call.number(groups).tensor(draws.members).tensor(draws.negatives);
-  writeObjective(writeMask(call, history).number(share === 'outputs' ? 0 : 1), objective);
-  writeLogit(call, options).tensor(loss).grad(du).tensor(coef).tensor(uhat).tensor(ids).submit();
+  const sum = options.segments && tape.own(device.tensor([1, 1], 'i64'));
+  for (const segment of options.segments ?? [{ from: 0, count: groups }]) {
+    const call = device.call('shared_loss').tensor(u).tensor(rows.value).number(rows.vocabulary).tensor(positives);
+    writeSegment(call.number(groups).tensor(draws.members).tensor(draws.negatives), segment, sum);
+    writeObjective(writeMask(call, history).number(share === 'outputs' ? 0 : 1), objective);
+    writeLogit(call, options).tensor(loss).grad(du).tensor(coef).tensor(uhat).tensor(ids).submit();
+  }
   if (!tape.training) {
     for (const tensor of [coef, uhat, ids]) tensor.dispose();
     return loss;

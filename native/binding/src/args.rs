@@ -294,11 +294,18 @@ impl<'a> Args<'a> {
         self.there(input, slice)
     }
 
-    pub fn slice_mut<T: TensorElement>(&mut self, input: &'static str) -> Outcome<&'static mut [T]> {
-        let tensor = self.write(input)?;
+    pub fn slice_mut_opt<T: TensorElement>(&mut self, input: &'static str) -> Outcome<Option<&'static mut [T]>> {
+        let Some(tensor) = self.write_opt(input)? else {
+            return Ok(None);
+        };
         self.is::<T>(input, tensor.dtype())?;
         self.is_whole(input, tensor.is_contiguous())?;
-        Ok(tensor.slice_mut())
+        Ok(Some(tensor.slice_mut()))
+    }
+
+    pub fn slice_mut<T: TensorElement>(&mut self, input: &'static str) -> Outcome<&'static mut [T]> {
+        let slice = self.slice_mut_opt(input)?;
+        self.there(input, slice)
     }
 
     /// The bytes of a whole tensor of any type, and that type.

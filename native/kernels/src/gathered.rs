@@ -84,6 +84,20 @@ pub(crate) trait Terms<E> {
     }
 }
 
+/// A single row.
+pub(crate) struct One<E>(pub *const E, pub f32);
+
+impl<E: Element> Terms<E> for One<E> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        1
+    }
+    #[inline(always)]
+    unsafe fn term(&self, _j: usize) -> (*const E, f32) {
+        (self.0, self.1)
+    }
+}
+
 /// `out += sum_j weight_j * row_j`, in the order of j. `out` holds `cols` numbers rounded up to whole vectors.
 ///
 /// # Safety

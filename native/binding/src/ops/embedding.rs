@@ -6,8 +6,8 @@ use crate::fault::{Outcome, fault};
 use turbogr_kernels::Mat;
 use turbogr_kernels::embedding::embedding_gather::{self, Positions};
 use turbogr_kernels::embedding::{
-    self, Alias, Contribution, EmbeddingApply, EmbeddingUpdate, IdList, MAX_CONTRIBUTIONS, MAX_ID_LISTS, ReadRows,
-    RowList, RowListMut, Sampler, Update,
+    self, Alias, Contribution, EmbeddingApply, EmbeddingUpdate, FetchNegatives, IdList, MAX_CONTRIBUTIONS,
+    MAX_ID_LISTS, ReadRows, RowList, RowListMut, Sampler, Update,
 };
 use turbogr_kernels::mat::MatMut;
 
@@ -202,6 +202,21 @@ pub fn unique_ids(args: &mut Args) -> Outcome {
 pub fn stage_rows(args: &mut Args) -> Outcome {
     let (table, ids, to) = (args.rows("table")?, args.slice("ids")?, args.rows_mut("to")?);
     args.work(move |site| Ok(embedding::stage_rows(site.cx, table, ids, to)?))
+}
+
+pub fn fetch_negatives(args: &mut Args) -> Outcome {
+    let (table, ids) = (args.rows("table")?, args.mat_of("ids")?);
+    let (from, count) = (args.usize("from")?, args.usize("count")?);
+    let work = FetchNegatives {
+        table,
+        ids,
+        positions: from..from + count,
+        normalize: Some(args.f32("normalizedEps")?).filter(|eps| *eps > 0.0),
+        places: args.mat_mut_of("places")?,
+        rows: args.rows_mut("rows")?,
+        factors: args.slice_mut("factors")?,
+    };
+    args.work(move |site| Ok(embedding::fetch_negatives(site.cx, work)?))
 }
 
 const NO_CONTRIBUTION: Contribution = Contribution {

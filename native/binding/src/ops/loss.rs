@@ -4,7 +4,7 @@
 use crate::args::Args;
 use crate::fault::Outcome;
 use turbogr_kernels::loss::{
-    self, Counted, Events, FullSoftmax, Logit, Mask, Pooled, Sampled, Share, Shared, SharedObjective,
+    self, Counted, Events, Fetched, FullSoftmax, Logit, Mask, Pooled, Sampled, Segment, Share, Shared, SharedObjective,
 };
 
 fn logit(args: &mut Args) -> Outcome<Logit> {
@@ -21,6 +21,26 @@ fn mean_over(args: &mut Args) -> Outcome<Option<f32>> {
     Ok(Some(args.f32("meanOver")?).filter(|count| *count != 0.0))
 }
 
+/// Rows, factors and places, or three absent ones.
+fn fetched(args: &mut Args) -> Outcome<Option<Fetched<'static>>> {
+    let (rows, factors) = (args.rows_opt("fetched rows")?, args.slice_opt("fetched factors")?);
+    let places = args.mat_of_opt("fetched places")?;
+    Ok(rows
+        .zip(factors)
+        .zip(places)
+        .map(|((rows, factors), places)| Fetched { rows, factors, places }))
+}
+
+/// First position, how many, and the sum so far; absent of a batch in one segment.
+fn segment(args: &mut Args) -> Outcome<Segment<'static>> {
+    let (from, count) = (args.usize("segment")?, args.usize("segment")?);
+    let sum = args.slice_mut_opt("sum")?;
+    Ok(Segment {
+        positions: from..from + count,
+        sum: sum.and_then(|sum: &mut [i64]| sum.first_mut()),
+    })
+}
+
 fn sampled(args: &mut Args) -> Outcome<Sampled<'static>> {
     let u = args.mat("u")?;
     Ok(Sampled {
@@ -29,6 +49,8 @@ fn sampled(args: &mut Args) -> Outcome<Sampled<'static>> {
         vocabulary: args.usize("vocabulary")?,
         positives: args.slice("positives")?,
         negatives: args.ids("negatives", u.rows)?,
+        fetched: fetched(args)?,
+        segment: segment(args)?,
         logit: logit(args)?,
         mean_over: mean_over(args)?,
         loss: args.scalar_mut("loss")?,
@@ -106,6 +128,8 @@ pub fn shared_loss(args: &mut Args) -> Outcome {
         positives,
         members,
         negatives,
+        fetched: fetched(args)?,
+        segment: segment(args)?,
         mask: mask(args)?,
         share: args.choice("share", &[Share::Outputs, Share::Scalars])?,
         objective: objective(args)?,
@@ -127,6 +151,7 @@ pub fn pooled_loss(args: &mut Args) -> Outcome {
         vocabulary: args.usize("vocabulary")?,
         positives: args.slice("positives")?,
         pool: args.slice("pool")?,
+        fetched: fetched(args)?,
         mask: mask(args)?,
         objective: objective(args)?,
         logit: logit(args)?,

@@ -8,6 +8,7 @@ mod draw_negatives;
 pub mod embedding_gather;
 mod embedding_reduce;
 mod embedding_update;
+mod fetch_negatives;
 pub mod naive;
 mod parts;
 mod runs;
@@ -19,6 +20,7 @@ pub use contribution::{Contribution, MAX_CONTRIBUTIONS, ReadRows};
 pub use draw_negatives::{Alias, Sampler, alias_table, draw_negatives, draw_pool};
 pub use embedding_reduce::{RowList, RowListMut, embedding_reduce, sparse_add};
 pub use embedding_update::{EmbeddingApply, EmbeddingUpdate, Update, embedding_apply, embedding_update};
+pub use fetch_negatives::{FetchNegatives, fetch_negatives};
 pub use stage_rows::{IdList, MAX_ID_LISTS, stage_rows, unique_ids};
 
 #[cfg(test)]

@@ -32,7 +32,17 @@ pub struct IdList {
 /// Writes the different ids of all lists to `to`, ascending, with -1 beyond the last, and each id's place in it.
 /// A set of V bits instead of a sort: the cost is V / 64 and a look-up per id.
 pub fn unique_ids(cx: &Ctx, lists: &[IdList], vocabulary: usize, to: &mut [i32]) -> Outcome {
-    let op = "unique_ids";
+    unique("unique_ids", cx, lists, vocabulary, to).map(|_| ())
+}
+
+/// [`unique_ids`] on behalf of another op; returns how many different ids there are.
+pub(super) fn unique(
+    op: &'static str,
+    cx: &Ctx,
+    lists: &[IdList],
+    vocabulary: usize,
+    to: &mut [i32],
+) -> Outcome<usize> {
     for list in lists {
         check_id_mat(op, "ids", list.ids, vocabulary)?;
         check_mut(op, "places", list.places, list.ids.rows, list.ids.cols)?;
@@ -83,7 +93,7 @@ pub fn unique_ids(cx: &Ctx, lists: &[IdList], vocabulary: usize, to: &mut [i32])
             }
         });
     }
-    Ok(())
+    Ok(place)
 }
 
 /// The words as atomics, for tasks that set bits side by side.

@@ -1,6 +1,7 @@
 //! Losses over an item table. Each computes the loss, the gradient of the user vectors and what the table's update
 //! needs in one call; nothing of size tokens x negatives x width or tokens x items is ever stored.
 
+mod fetched;
 mod full_softmax;
 mod history;
 pub mod naive;
@@ -13,6 +14,7 @@ mod shared;
 mod stage;
 mod token;
 
+pub use fetched::{Fetched, Segment};
 pub use full_softmax::{FullSoftmax, full_softmax};
 pub use history::{Counted, Events, Mask, count_negatives, mask_negatives};
 pub use pooled::{Pooled, pooled_loss};

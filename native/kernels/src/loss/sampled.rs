@@ -11,6 +11,7 @@
 //! The table's gradient is never formed here: `coef` and `uhat` are its factors, see `embedding_update`.
 
 use super::Logit;
+use super::fetched::{Fetched, Segment};
 use super::objective::Objective;
 use super::stage::{Expected, Stage};
 use super::token::{Scorer, Tile, score_tokens};
@@ -32,6 +33,10 @@ pub struct Sampled<'a> {
     pub vocabulary: usize,
     pub positives: &'a [i32], // [T], -1: this token is not trained
     pub negatives: Mat<i32>,  // [T, R], -1: no negative here
+    /// The negatives' rows; absent: those of the table.
+    pub fetched: Option<Fetched<'a>>,
+    /// The tokens to score; outputs of others are left as they are.
+    pub segment: Segment<'a>,
     pub logit: Logit,
     /// Divisor of the summed loss; `None` is the number of trained tokens.
     pub mean_over: Option<f32>,
@@ -81,14 +86,18 @@ pub(super) fn gbce_beta(negatives: usize, items: usize, t: f64) -> f64 {
 
 fn run(cx: &Ctx, op: &'static str, args: Sampled, objective: Objective) -> Outcome {
     check(op, &args)?;
-    let tokens = args.u.rows;
+    let positions = args.segment.positions.clone();
+    let tokens = positions.len();
     let trained = args.positives.iter().filter(|&&id| id >= 0).count();
     let divisor = args.mean_over.unwrap_or(trained.max(1) as f32);
     let expected = Expected {
         vocabulary: args.vocabulary,
         draws: trained * (1 + args.negatives.cols),
     };
-    let stage = Stage::new(cx, args.table, args.logit, expected);
+    let stage = match args.fetched {
+        Some(fetched) => Stage::Fetched(fetched, args.table),
+        None => Stage::new(cx, args.table, args.logit, expected),
+    };
     let scorer = Scorer {
         u: args.u,
         positives: args.positives,
@@ -108,10 +117,11 @@ fn run(cx: &Ctx, op: &'static str, args: Sampled, objective: Objective) -> Outco
     {
         let (losses, floats, ids) = (Disjoint::new(&mut losses), floats.slots(), ids.slots());
         cx.pool.run(tokens.div_ceil(TILE), |task, worker| {
-            let from = task * TILE;
+            let at = task * TILE;
+            let from = positions.start + at;
             // SAFETY: tasks own disjoint tokens; a worker's slots are its own while it runs a task.
             unsafe {
-                let losses = losses.range(from, TILE.min(tokens - from));
+                let losses = losses.range(at, TILE.min(tokens - at));
                 let (floats, ids) = (floats.of(worker), ids.of(worker));
                 score_tokens(
                     cx.isa,
@@ -127,11 +137,13 @@ fn run(cx: &Ctx, op: &'static str, args: Sampled, objective: Objective) -> Outco
             }
         });
     }
-    let sum: f64 = losses.iter().sum();
+    let sum = args.segment.add(&losses);
     *args.loss = (sum / f64::from(divisor)) as f32;
     if !args.loss.is_finite() {
         let token = losses.iter().position(|loss| !loss.is_finite());
-        let got = token.map_or(format!("{sum}"), |t| format!("{} at token {t}", losses[t]));
+        let got = token.map_or(format!("{sum}"), |t| {
+            format!("{} at token {}", losses[t], positions.start + t)
+        });
         return Err(fault(
             FaultKind::NotFinite,
             op,
@@ -155,5 +167,9 @@ fn check(op: &'static str, args: &Sampled) -> Outcome {
     args.mean_over
         .map_or(Ok(()), |n| super::check_positive(op, "mean_over", n))?;
     check_ids(op, "positives", args.positives, args.table.rows(), true)?;
+    args.segment.check(op, tokens)?;
+    if let Some(fetched) = args.fetched {
+        fetched.check(op, width, args.negatives, &args.segment.positions)?;
+    }
     check_id_mat(op, "negatives", args.negatives, args.table.rows())
 }

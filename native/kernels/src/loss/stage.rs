@@ -2,6 +2,7 @@
 //! normalised and padded; of a larger one only the rows' lengths are worth knowing beforehand. Decided by sizes alone.
 
 use super::Logit;
+use super::fetched::Fetched;
 use super::norm::{UnitRows, unit_factors, unit_rows};
 use crate::arena::Lease;
 use crate::ctx::Ctx;
@@ -16,6 +17,8 @@ const COPY: usize = 2 << 20;
 pub(super) enum Stage<'a> {
     Copy(UnitRows<'a>),
     Table(Rows, Lengths<'a>),
+    /// Negatives beside the table; positives are rows of the table itself.
+    Fetched(Fetched<'a>, Rows),
 }
 
 /// What a row is to be multiplied by.
@@ -25,6 +28,8 @@ pub(super) enum Lengths<'a> {
     Known(Lease<'a, f32>),
     /// The same, computed whenever a row is met.
     Computed,
+    /// A factor for every row fetched.
+    Given(&'a [f32]),
 }
 
 /// What decides the form of the rows: the size of the whole table, and how often the call draws from it.

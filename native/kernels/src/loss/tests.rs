@@ -1,5 +1,6 @@
 //! The losses against their oracle, staged and unstaged tables, f32 and FP16 rows; the oracle against finite differences.
 
+use super::fetched::testing::{SOURCES, Source, in_segments};
 use super::naive::{Gradients, Objective, Problem};
 use super::*;
 use crate::Ctx;
@@ -75,6 +76,11 @@ impl Halves {
 
 /// `[loss, du, coef, uhat, dtable]` of the kernel; dtable through `embedding_update` for the sampled losses.
 fn run(cx: &Ctx, p: &Problem, half: bool) -> Result<Vec<Padded>, crate::Fault> {
+    run_from(cx, p, half, Source::Table)
+}
+
+/// The same with negatives from a source.
+fn run_from(cx: &Ctx, p: &Problem, half: bool, source: Source) -> Result<Vec<Padded>, crate::Fault> {
     let [t, d, r, v] = p.shape;
     let u = Padded::from(&p.u, t, d);
     let (mut table, mut halves) = (Padded::from(&p.table, v, d), Halves::from(&p.table, v, d));
@@ -101,28 +107,32 @@ fn run(cx: &Ctx, p: &Problem, half: bool) -> Result<Vec<Padded>, crate::Fault> {
         full_softmax(cx, args)?;
         return Ok(vec![Padded::from(&[f64::from(loss)], 1, 1), du, dtable]);
     }
-    let args = Sampled {
-        u: u.mat(),
-        table: table.as_ref(),
-        vocabulary: table.as_ref().rows(),
-        positives: &p.positives,
-        negatives,
-        logit: logit(p),
-        mean_over: None,
-        loss: &mut loss,
-        du: du.overwrite(),
-        coef: coef.mat_mut(),
-        uhat: uhat.mat_mut(),
-    };
-    match &p.objective {
-        Objective::SampledSoftmax { logq } => {
-            let logq: Option<Vec<f32>> = logq.as_ref().map(|q| q.iter().map(|x| *x as f32).collect());
-            sampled_softmax(cx, args, logq.as_deref())?;
+    in_segments(cx, (source, logit(p)), table.as_ref(), negatives, |fetched, segment| {
+        let args = Sampled {
+            u: u.mat(),
+            table: table.as_ref(),
+            vocabulary: table.as_ref().rows(),
+            positives: &p.positives,
+            negatives,
+            fetched,
+            segment,
+            logit: logit(p),
+            mean_over: None,
+            loss: &mut loss,
+            du: du.overwrite(),
+            coef: coef.mat_mut(),
+            uhat: uhat.mat_mut(),
+        };
+        match &p.objective {
+            Objective::SampledSoftmax { logq } => {
+                let logq: Option<Vec<f32>> = logq.as_ref().map(|q| q.iter().map(|x| *x as f32).collect());
+                sampled_softmax(cx, args, logq.as_deref())
+            }
+            Objective::Bce => bce(cx, args),
+            Objective::Gbce { t } => gbce(cx, args, *t as f32),
+            Objective::FullSoftmax => unreachable!("returned above"),
         }
-        Objective::Bce => bce(cx, args)?,
-        Objective::Gbce { t } => gbce(cx, args, *t as f32)?,
-        Objective::FullSoftmax => unreachable!("returned above"),
-    }
+    })?;
     let part = |ids, from, count| Contribution {
         ids,
         source: uhat.mat(),
@@ -164,8 +174,35 @@ fn assert_matches(got: &[Padded], want: &Gradients, what: &str) {
 fn assert_on_every_context(p: &Problem, contexts: &[Vec<Ctx>], what: &str) {
     let want = p.solve();
     for half in [false, true] {
-        for got in on_every_context(contexts, |cx| run(cx, p, half).expect("a clean run")) {
-            assert_matches(&got, &want, &format!("{what} half {half}"));
+        for source in SOURCES {
+            if source != Source::Table && matches!(p.objective, Objective::FullSoftmax) {
+                continue;
+            }
+            for got in on_every_context(contexts, |cx| run_from(cx, p, half, source).expect("a clean run")) {
+                assert_matches(&got, &want, &format!("{what} half {half} {source:?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn segments_of_fetched_rows_give_the_bits_of_the_table() {
+    // Tables too large to be copied, drawn from seldom and often.
+    for shape in [[65, 63, 16, 2000], [17, 1030, 511, 2100]] {
+        let logq = numbers(9, shape[3]).iter().map(|x| x - 2.0).collect();
+        for objective in [
+            Objective::SampledSoftmax { logq: Some(logq) },
+            Objective::Gbce { t: 0.5 },
+        ] {
+            for normalize in [(true, true), (true, false)] {
+                let p = problem(shape, objective.clone(), normalize);
+                let cx = Ctx::new(2);
+                let fetched = run_from(&cx, &p, false, Source::Fetched { half: false });
+                let table = run(&cx, &p, false).expect("a clean run");
+                for (a, b) in fetched.expect("a clean run").iter().zip(table) {
+                    assert_eq!(a.bits(), b.bits());
+                }
+            }
         }
     }
 }
@@ -356,6 +393,8 @@ fn gradients_add_to_what_is_there_and_the_mean_is_over_what_was_asked() {
         vocabulary: table.mat().rows,
         positives: &p.positives,
         negatives: Mat::new(&p.negatives, 6, 4),
+        fetched: None,
+        segment: Segment::whole(6),
         logit: logit(&p),
         mean_over: Some(trained as f32 * 4.0),
         loss: &mut loss,

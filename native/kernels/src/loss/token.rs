@@ -2,13 +2,14 @@
 //! user's gradient while the rows are in cache, and ask for the next token's rows meanwhile.
 
 use super::Logit;
+use super::fetched::Fetched;
 use super::norm::{ThroughNorm, unit_row};
 use super::objective::{Objective, binary, softmax};
 use super::stage::{Lengths, Stage};
-use crate::gathered::{Terms, add_weighted, dots, prefetch_span, square_norms};
+use crate::gathered::{One, Terms, add_weighted, dot, dots, prefetch_span, square_norms};
 use crate::isa::Isa;
 use crate::mat::{Grad, Mat, MatMut};
-use crate::rows::{Element, store_vector};
+use crate::rows::{Element, Rows, store_vector};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::with_rows;
 
@@ -35,13 +36,13 @@ impl Scorer<'_> {
     fn padded_draws(&self) -> usize {
         (1 + self.negatives.cols).next_multiple_of(LANES)
     }
-    /// Floats of scratch a worker needs: uhat and its gradient; logits, row factors, masks and weights.
+    /// Floats of scratch a worker needs: uhat, its gradient and the positive's row; logits, row factors, masks and weights.
     pub fn floats(&self) -> usize {
-        2 * self.u.cols.next_multiple_of(LANES) + 4 * self.padded_draws()
+        3 * self.u.cols.next_multiple_of(LANES) + 4 * self.padded_draws()
     }
-    /// Ids of scratch a worker needs.
+    /// Ids of scratch a worker needs: the draws, and where their rows are.
     pub fn ids(&self) -> usize {
-        self.padded_draws()
+        2 * self.padded_draws()
     }
 }
 
@@ -61,7 +62,7 @@ pub(super) struct Tile<'a> {
 pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile: Tile) {
     match stage {
         Stage::Copy(rows) => {
-            let (table, lengths, ask) = (rows.view(), &Lengths::Unit, false);
+            let (table, lengths, ask, apart) = (rows.view(), &Lengths::Unit, false, None);
             unsafe {
                 dispatch(
                     isa,
@@ -69,6 +70,7 @@ pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile
                         table,
                         lengths,
                         ask,
+                        apart,
                         scorer,
                         tile,
                     },
@@ -77,16 +79,49 @@ pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile
         }
         Stage::Table(rows, lengths) => with_rows!(Rows, *rows, table => {
             let ask = table.cols * rows.bytes_per_element() < SHORT;
-            unsafe { dispatch(isa, Tokens { table, lengths, ask, scorer, tile }) }
+            unsafe { dispatch(isa, Tokens { table, lengths, ask, apart: None, scorer, tile }) }
+        }),
+        Stage::Fetched(fetched, positives) => with_rows!(Rows, fetched.rows, table => {
+            let ask = table.cols * fetched.rows.bytes_per_element() < SHORT;
+            let lengths = &Lengths::Given(fetched.factors);
+            let apart = Some(Apart { places: fetched.places, positives: *positives });
+            unsafe { dispatch(isa, Tokens { table, lengths, ask, apart, scorer, tile }) }
         }),
     }
 }
 
+/// Of rows fetched beside the table: where those of the negatives are, and the table with the positives.
+#[derive(Clone, Copy)]
+struct Apart {
+    places: Mat<i32>,
+    positives: Rows,
+}
+
+impl Apart {
+    /// Copies the positive's row to `own`; returns what it is multiplied by.
+    #[inline(always)]
+    unsafe fn positive<V: Simd>(&self, positive: i32, logit: &Logit, own: &mut [f32]) -> f32 {
+        let cols = self.positives.cols();
+        // SAFETY: the caller's id is a row; `own` holds whole vectors.
+        unsafe {
+            with_rows!(Rows, self.positives, rows => {
+                unit_row::<V, _>(rows.row(positive as usize).as_ptr(), cols, None, own)
+            });
+            match logit.normalize_item {
+                true => 1.0 / dot::<V>(own.as_ptr(), own.as_ptr(), cols).sqrt().max(logit.eps),
+                false => 1.0,
+            }
+        }
+    }
+}
+
 struct Tokens<'a, E> {
+    /// The rows of all draws, or of the negatives alone.
     table: Mat<E>,
     lengths: &'a Lengths<'a>,
     /// Whether rows are worth asking for.
     ask: bool,
+    apart: Option<Apart>,
     scorer: &'a Scorer<'a>,
     tile: Tile<'a>,
 }
@@ -98,6 +133,7 @@ impl<E: Element> Kernel for Tokens<'_, E> {
             table,
             lengths,
             ask,
+            apart,
             scorer,
             tile,
         } = self;
@@ -107,10 +143,11 @@ impl<E: Element> Kernel for Tokens<'_, E> {
         let draws = scorer.padded_draws();
         let (uhat, rest) = tile.floats.split_at_mut(width);
         let (gradient, rest) = rest.split_at_mut(width);
+        let (own, rest) = rest.split_at_mut(width);
         let (logits, rest) = rest.split_at_mut(draws);
         let (factors, rest) = rest.split_at_mut(draws);
         let (keep, weights) = rest.split_at_mut(draws);
-        let drawn = tile.ids;
+        let (drawn, places) = tile.ids.split_at_mut(draws);
         let ask_next = ask && draws * table.cols * size_of::<E>() <= AHEAD;
         for (i, loss) in tile.losses.iter_mut().enumerate() {
             let t = tile.from + i;
@@ -126,23 +163,52 @@ impl<E: Element> Kernel for Tokens<'_, E> {
                     coef.fill(0.0);
                 } else {
                     draw(scorer.negatives.row(t), positive, drawn, keep);
+                    let at = match apart {
+                        None => &*drawn,
+                        Some(apart) => {
+                            places.fill(0);
+                            let named = apart.places.row(t).iter();
+                            places[1..]
+                                .iter_mut()
+                                .zip(named)
+                                .for_each(|(to, &place)| *to = Fetched::place(place));
+                            &*places
+                        }
+                    };
                     let rows = Drawn {
                         table,
                         lengths,
                         ask,
-                        drawn,
+                        at,
                     };
                     rows.logits::<V>(scorer, uhat, logits, factors);
+                    if let Some(apart) = apart {
+                        factors[0] = apart.positive::<V>(positive, &scorer.logit, own);
+                        let product = dot::<V>(uhat.as_ptr(), own.as_ptr(), cols) * factors[0];
+                        logits[0] = product * (1.0 / scorer.logit.temperature);
+                        for j in (1..draws).filter(|j| keep[*j] == 0.0) {
+                            logits[j] = logits[0];
+                        }
+                    }
+                    if let Objective::Softmax { logq: Some(logq) } = scorer.objective {
+                        for (logit, &id) in logits.iter_mut().zip(&*drawn) {
+                            *logit -= logq[id as usize];
+                        }
+                    }
                     *loss = match scorer.objective {
                         Objective::Softmax { .. } => softmax::<V>(logits, keep, weights),
                         Objective::Bce { beta } => binary::<V>(logits, keep, weights, beta, coef.len()),
                     };
                     finish::<V>(scorer, weights, factors, coef);
                     let ahead = ask_next && t + 1 < scorer.u.rows;
-                    let next = ahead.then(|| scorer.negatives.row(t + 1));
+                    let next = ahead.then(|| apart.map_or(scorer.negatives, |apart| apart.places).row(t + 1));
+                    if apart.is_some() {
+                        let positive = One(own.as_ptr(), std::mem::take(&mut weights[0]));
+                        add_weighted::<V, f32>(&positive, cols, gradient.as_mut_ptr());
+                    }
                     let terms = Weighted {
                         table,
-                        drawn: &drawn[..coef.len()],
+                        at: &at[..coef.len()],
                         weights,
                         next,
                     };
@@ -178,28 +244,31 @@ struct Drawn<'a, E> {
     table: Mat<E>,
     lengths: &'a Lengths<'a>,
     ask: bool,
-    drawn: &'a [i32],
+    at: &'a [i32],
 }
 
 impl<E: Element> Drawn<'_, E> {
     #[inline(always)]
     fn row(&self, j: usize) -> *const E {
-        self.table.ptr.wrapping_add(self.drawn[j] as usize * self.table.stride)
+        self.table.ptr.wrapping_add(self.at[j] as usize * self.table.stride)
     }
 
-    /// Logits of all draws, and the factor (1 / length, or 1) of each row.
+    /// Logits of all draws, not yet corrected for the sampling, and the factor (1 / length, or 1) of each row.
     #[inline(always)]
     unsafe fn logits<V: Simd>(&self, scorer: &Scorer, uhat: &[f32], logits: &mut [f32], factors: &mut [f32]) {
         let cols = self.table.cols;
-        let count = self.drawn.len();
-        match self.lengths {
-            Lengths::Known(known) => {
-                factors
-                    .iter_mut()
-                    .zip(self.drawn)
-                    .for_each(|(to, &id)| *to = known[id as usize]);
-            }
-            _ => factors.fill(1.0),
+        let count = self.at.len();
+        let known = match self.lengths {
+            Lengths::Known(known) => Some(&known[..]),
+            Lengths::Given(known) => Some(*known),
+            _ => None,
+        };
+        match known {
+            Some(known) => factors
+                .iter_mut()
+                .zip(self.at)
+                .for_each(|(to, &row)| *to = known[row as usize]),
+            None => factors.fill(1.0),
         }
         // SAFETY: ids are rows of the table; buffers hold whole vectors.
         unsafe {
@@ -226,11 +295,6 @@ impl<E: Element> Drawn<'_, E> {
                 products.mul(inverse).store(logits.as_mut_ptr().add(group));
             }
         }
-        if let Objective::Softmax { logq: Some(logq) } = scorer.objective {
-            for (logit, &id) in logits.iter_mut().zip(self.drawn) {
-                *logit -= logq[id as usize];
-            }
-        }
     }
 }
 
@@ -251,7 +315,7 @@ unsafe fn finish<V: Simd>(scorer: &Scorer, weights: &mut [f32], factors: &[f32],
 /// The rows of one token, weighted. While they are summed the next token's rows are asked for.
 struct Weighted<'a, E> {
     table: Mat<E>,
-    drawn: &'a [i32],
+    at: &'a [i32],
     weights: &'a [f32],
     next: Option<&'a [i32]>,
 }
@@ -259,12 +323,12 @@ struct Weighted<'a, E> {
 impl<E: Element> Terms<E> for Weighted<'_, E> {
     #[inline(always)]
     fn count(&self) -> usize {
-        self.drawn.len()
+        self.at.len()
     }
     #[inline(always)]
     unsafe fn term(&self, j: usize) -> (*const E, f32) {
         unsafe {
-            let id = *self.drawn.get_unchecked(j) as usize;
+            let id = *self.at.get_unchecked(j) as usize;
             (
                 self.table.ptr.add(id * self.table.stride),
                 *self.weights.get_unchecked(j),

@@ -2,6 +2,7 @@
 //!
 //! T tokens, D width, V items, P rows of the pool, S tokens of a block. Only S x P weights exist at a time.
 
+use super::fetched::Fetched;
 use super::history::{Events, Mask};
 use super::norm::{UnitRows, unit_row, unit_rows};
 use super::objective::{Objective, binary, softmax};
@@ -38,6 +39,8 @@ pub struct Pooled<'a> {
     pub vocabulary: usize, // V
     pub positives: &'a [i32], // [T], -1: this token is not trained
     pub pool: &'a [i32], // [P] ascending, -1 beyond the last
+    /// The pool's rows, its places being [1, P]; absent: those of the table.
+    pub fetched: Option<Fetched<'a>>,
     pub mask: Mask<'a>,
     pub objective: SharedObjective<'a>,
     pub logit: Logit,
@@ -73,12 +76,21 @@ pub fn pooled_loss(cx: &Ctx, args: Pooled) -> Outcome {
         // SAFETY: no task runs; both have the row.
         unsafe { args.uhat.row(t).copy_from_slice(&users.view().row(t)[..cols]) };
     }
-    let gather = |ids: &[i32]| unit_copies(cx, args.table, args.logit, ids);
+    let gather = |ids: &[i32]| unit_copies(cx, Copied::Rows(args.table, args.logit), ids);
     // Column 0 of every product is the token's own positive: a row of zeros here.
     let mut columns = cx.scratch::<i32>(1 + live);
     columns[0] = -1;
-    columns[1..].copy_from_slice(pool);
-    let rows = gather(&columns);
+    let rows = match args.fetched {
+        None => {
+            columns[1..].copy_from_slice(pool);
+            gather(&columns)
+        }
+        Some(fetched) => {
+            // SAFETY: the places are one row.
+            columns[1..].copy_from_slice(&unsafe { fetched.places.row(0) }[..live]);
+            unit_copies(cx, Copied::Fetched(fetched), &columns)
+        }
+    };
     let rows = Mat::new(&rows, 1 + live, width);
     let targets = gather(args.positives);
     let targets = Mat::new(&targets, tokens, width);
@@ -164,8 +176,19 @@ pub fn pooled_loss(cx: &Ctx, args: Pooled) -> Outcome {
     Ok(())
 }
 
+/// What rows are copied from: as they are, or with the factors that they were fetched with.
+#[derive(Clone, Copy)]
+enum Copied<'a> {
+    Rows(Rows, Logit),
+    Fetched(Fetched<'a>),
+}
+
 /// (Normalised) copies of rows, padded to whole vectors; zeros for -1.
-fn unit_copies<'a>(cx: &'a Ctx, table: Rows, logit: Logit, ids: &[i32]) -> crate::arena::Lease<'a, f32> {
+fn unit_copies<'a>(cx: &'a Ctx, of: Copied, ids: &[i32]) -> crate::arena::Lease<'a, f32> {
+    let (table, eps, factors) = match of {
+        Copied::Rows(table, logit) => (table, logit.normalize_item.then_some(logit.eps), None),
+        Copied::Fetched(Fetched { rows, factors, .. }) => (rows, None, Some(factors)),
+    };
     let width = table.cols().next_multiple_of(LANES);
     let mut copies = cx.scratch::<f32>(ids.len() * width);
     {
@@ -176,7 +199,7 @@ fn unit_copies<'a>(cx: &'a Ctx, table: Rows, logit: Logit, ids: &[i32]) -> crate
             // SAFETY: tasks own disjoint copies; ids were checked.
             unsafe {
                 let to = copies.range(from * width, ids.len() * width);
-                with_rows!(Rows, table, table => dispatch(cx.isa, CopyUnits { table, ids, to, logit }));
+                with_rows!(Rows, table, table => dispatch(cx.isa, CopyUnits { table, ids, to, eps, factors }));
             }
         });
     }
@@ -187,18 +210,23 @@ struct CopyUnits<'a, E> {
     table: Mat<E>,
     ids: &'a [i32],
     to: &'a mut [f32],
-    logit: Logit,
+    eps: Option<f32>,
+    factors: Option<&'a [f32]>,
 }
 
 impl<E: Element> Kernel for CopyUnits<'_, E> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
-        let eps = self.logit.normalize_item.then_some(self.logit.eps);
         let cols = self.table.cols;
         for (to, &id) in self.to.chunks_mut(cols.next_multiple_of(LANES)).zip(self.ids) {
             match usize::try_from(id) {
                 // SAFETY: the row exists; its copy holds whole vectors.
-                Ok(id) => _ = unsafe { unit_row::<V, E>(self.table.row(id).as_ptr(), cols, eps, to) },
+                Ok(id) => unsafe {
+                    unit_row::<V, E>(self.table.row(id).as_ptr(), cols, self.eps, to);
+                    if let Some(factors) = self.factors {
+                        to.iter_mut().for_each(|x| *x *= factors[id]);
+                    }
+                },
                 Err(_) => to.fill(0.0),
             }
         }
@@ -335,6 +363,10 @@ fn check(args: &Pooled) -> Result<usize, crate::Fault> {
         check_vec(OP, "logq", logq, items)?;
     }
     args.mean_over.map_or(Ok(()), |n| check_positive(OP, "mean_over", n))?;
+    if let Some(fetched) = args.fetched {
+        let pool = Mat::new(args.pool, 1, args.pool.len());
+        fetched.check(OP, width, pool, &(0..1))?;
+    }
     check_ids(OP, "positives", args.positives, items, true)?;
     check_ids(OP, "pool", args.pool, items, true)?;
     let live = args.pool.iter().position(|&id| id < 0).unwrap_or(args.pool.len());

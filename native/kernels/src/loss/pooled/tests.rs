@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
+use crate::half::{float_to_half, half_to_float};
+use crate::loss::fetched::testing::{SOURCES, Source, in_segments};
 use crate::loss::naive::{Objective as NaiveObjective, Problem};
 use crate::rng::{Key, below, word};
 use crate::rows::RowsMut;
@@ -15,8 +17,12 @@ fn ids(seed: u64, len: usize, items: usize) -> Vec<i32> {
     (0..len).map(|i| id(word(key, i as u64))).collect()
 }
 
-/// `[loss, du, dtable]` of the kernel.
 fn run(cx: &Ctx, p: &Problem, pool: &[i32], mask: Mask) -> Result<Vec<Padded>, crate::Fault> {
+    run_from(cx, p, pool, mask, Source::Table)
+}
+
+/// `[loss, du, dtable]` of the kernel.
+fn run_from(cx: &Ctx, p: &Problem, pool: &[i32], mask: Mask, source: Source) -> Result<Vec<Padded>, crate::Fault> {
     let [t, d, _, v] = p.shape;
     let (u, mut table) = (Padded::from(&p.u, t, d), Padded::from(&p.table, v, d));
     let (mut du, mut dtable) = (Padded::unset(t, d), Padded::unset(v, d));
@@ -31,28 +37,42 @@ fn run(cx: &Ctx, p: &Problem, pool: &[i32], mask: Mask) -> Result<Vec<Padded>, c
         NaiveObjective::Gbce { t } => SharedObjective::Gbce { t: *t as f32 },
         _ => SharedObjective::Bce,
     };
-    let args = Pooled {
-        u: u.mat(),
-        table: Rows::F32(table.mat()),
-        vocabulary: v,
-        positives: &p.positives,
-        pool,
-        mask,
-        objective,
-        logit: Logit {
-            temperature: p.temperature as f32,
-            normalize_user: p.normalize_user,
-            normalize_item: p.normalize_item,
-            eps: p.eps as f32,
-        },
-        mean_over: None,
-        loss: &mut loss,
-        du: du.overwrite(),
-        dpool: dpool.mat_mut(),
-        coef: coef.mat_mut(),
-        uhat: uhat.mat_mut(),
+    let logit = Logit {
+        temperature: p.temperature as f32,
+        normalize_user: p.normalize_user,
+        normalize_item: p.normalize_item,
+        eps: p.eps as f32,
     };
-    pooled_loss(cx, args)?;
+    let rows = Rows::F32(table.mat());
+    in_segments(
+        cx,
+        (source, logit),
+        rows,
+        Mat::new(pool, 1, pool.len()),
+        |fetched, segment| {
+            if segment.positions.is_empty() {
+                return Ok(());
+            }
+            let args = Pooled {
+                u: u.mat(),
+                table: rows,
+                vocabulary: v,
+                positives: &p.positives,
+                pool,
+                fetched,
+                mask,
+                objective,
+                logit,
+                mean_over: None,
+                loss: &mut loss,
+                du: du.overwrite(),
+                dpool: dpool.mat_mut(),
+                coef: coef.mat_mut(),
+                uhat: uhat.mat_mut(),
+            };
+            pooled_loss(cx, args)
+        },
+    )?;
     let part = |ids, source, coef| Contribution {
         ids,
         source,
@@ -83,7 +103,10 @@ fn problem([t, d, v]: [usize; 3], pool: &[i32], objective: NaiveObjective, norma
     Problem {
         shape: [t, d, pool.len(), v],
         u: numbers(1, t * d),
-        table: numbers(2, v * d).iter().map(|x| f64::from(*x as f32)).collect(),
+        table: numbers(2, v * d)
+            .iter()
+            .map(|x| f64::from(half_to_float(float_to_half(*x as f32))))
+            .collect(),
         positives: ids(3, t, v),
         negatives: pool.repeat(t),
         temperature: if normalize.0 && normalize.1 { 0.05 } else { 0.7 },
@@ -142,10 +165,22 @@ fn a_pool_is_the_plain_loss_with_all_of_it_drawn() {
                 }
                 let want = masked.solve();
                 let what = format!("{shape:?} objective {j} history {history}");
-                for got in on_every_context(&contexts, |cx| run(cx, &p, &pool, mask).expect("a clean run")) {
-                    got[0].assert_close(&[want.loss], TOLERANCE, &format!("{what} loss"));
-                    got[1].assert_close(&want.du, TOLERANCE, &format!("{what} du"));
-                    got[2].assert_close(&want.dtable, TOLERANCE, &format!("{what} dtable"));
+                for source in SOURCES {
+                    let run = |cx: &Ctx| run_from(cx, &p, &pool, mask, source).expect("a clean run");
+                    for got in on_every_context(&contexts, run) {
+                        got[0].assert_close(&[want.loss], TOLERANCE, &format!("{what} {source:?} loss"));
+                        got[1].assert_close(&want.du, TOLERANCE, &format!("{what} {source:?} du"));
+                        got[2].assert_close(&want.dtable, TOLERANCE, &format!("{what} {source:?} dtable"));
+                    }
+                }
+                let cx = Ctx::new(2);
+                let fetched = run_from(&cx, &p, &pool, mask, Source::Fetched { half: false });
+                for (a, b) in fetched
+                    .expect("a clean run")
+                    .iter()
+                    .zip(run(&cx, &p, &pool, mask).expect("a clean run"))
+                {
+                    assert_eq!(a.bits(), b.bits(), "{what}");
                 }
             }
         }

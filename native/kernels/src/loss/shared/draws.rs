@@ -2,7 +2,7 @@
 
 use super::Share;
 use super::group::Group;
-use crate::gathered::{Terms, dots, prefetch_span, square_norms};
+use crate::gathered::{Terms, dot, dots, prefetch_span, square_norms};
 use crate::loss::objective::Objective;
 use crate::mat::Mat;
 use crate::rows::Element;
@@ -10,27 +10,28 @@ use crate::simd::{LANES, Simd};
 
 /// The draws of one group.
 pub(super) struct Drawn<'a, E> {
+    /// Where the draws' rows are: the table, or rows fetched from it.
     pub table: Mat<E>,
+    /// Ids of the draws.
     pub drawn: &'a [i32],
+    /// Their rows in `table`.
+    pub at: &'a [i32],
+    /// What rows of `table` are multiplied by; absent: worked out from the rows.
+    pub known: Option<&'a [f32]>,
     pub group: &'a Group<'a>,
+}
+
+/// The positives of a group, as rows of f32.
+pub(super) struct Positives<'a> {
+    pub ids: &'a [i32],     // [k], -1: no token
+    pub rows: &'a [f32],    // [k, D rounded up to whole vectors]
+    pub factors: &'a [f32], // [k]
 }
 
 impl<E: Element> Drawn<'_, E> {
     #[inline(always)]
     fn row(&self, id: i32) -> *const E {
         self.table.ptr.wrapping_add(id.max(0) as usize * self.table.stride)
-    }
-
-    /// What a row is multiplied by.
-    #[inline(always)]
-    pub unsafe fn factor<V: Simd>(&self, id: i32) -> f32 {
-        if !self.group.logit.normalize_item {
-            return 1.0;
-        }
-        let mut lanes = [0.0; LANES];
-        // SAFETY: the caller's id is a row.
-        unsafe { self.factors::<V>([self.row(id); LANES]).store(lanes.as_mut_ptr()) };
-        lanes[0]
     }
 
     #[inline(always)]
@@ -44,13 +45,14 @@ impl<E: Element> Drawn<'_, E> {
 
     /// `logits[i]`: the positive's, then those of the draws.
     #[inline(always)]
-    pub unsafe fn logits<V: Simd>(&self, uhat: &[f32], targets: &[i32], logits: &mut [f32], factors: &mut [f32]) {
+    pub unsafe fn logits<V: Simd>(&self, uhat: &[f32], positives: &Positives, logits: &mut [f32], factors: &mut [f32]) {
         let Group {
             logit,
             share,
             negatives,
             ..
         } = *self.group;
+        let targets = positives.ids;
         let (cols, k) = (self.table.cols, targets.len());
         let width = cols.next_multiple_of(LANES);
         let (padded, draws) = (self.drawn.len(), negatives.cols);
@@ -58,27 +60,26 @@ impl<E: Element> Drawn<'_, E> {
         // SAFETY: ids are rows of the table; buffers hold whole vectors.
         unsafe {
             let inverse = V::splat(1.0 / logit.temperature);
-            for (i, &target) in targets.iter().enumerate() {
-                let mut lanes = [0.0; LANES];
-                let own = [self.row(target); LANES];
-                let dot = dots::<V, E>(uhat[i * width..].as_ptr(), own, cols);
-                dot.mul(V::splat(self.factor::<V>(target)))
-                    .mul(inverse)
-                    .store(lanes.as_mut_ptr());
-                logits[i * padded..][..padded].fill(lanes[0]);
+            for i in 0..k {
+                let (user, own) = (uhat[i * width..].as_ptr(), positives.rows[i * width..].as_ptr());
+                let product = dot::<V>(user, own, cols) * positives.factors[i];
+                logits[i * padded..][..padded].fill(product * (1.0 / logit.temperature));
             }
             for from in (0..draws).step_by(LANES) {
                 let mut rows = [self.table.ptr; LANES];
                 for (lane, row) in rows.iter_mut().enumerate() {
-                    *row = self.row(self.drawn[from + lane]);
+                    *row = self.row(self.at[from + lane]);
                 }
                 for ahead in from + LANES..draws.min(from + 2 * LANES) {
-                    prefetch_span::<V, E>(self.row(self.drawn[ahead]), cols.min(AHEAD));
+                    prefetch_span::<V, E>(self.row(self.at[ahead]), cols.min(AHEAD));
                 }
-                let factor = if logit.normalize_item {
-                    self.factors::<V>(rows)
-                } else {
-                    V::splat(1.0)
+                let factor = match self.known {
+                    Some(known) => {
+                        let at = &self.at[from..from + LANES];
+                        V::load(std::array::from_fn::<f32, LANES, _>(|lane| known[at[lane] as usize]).as_ptr())
+                    }
+                    None if logit.normalize_item => self.factors::<V>(rows),
+                    None => V::splat(1.0),
                 };
                 factor.store(factors.as_mut_ptr().add(from));
                 let count = LANES.min(draws - from);
@@ -118,36 +119,23 @@ impl<E: Element> Drawn<'_, E> {
 
 /// Floats of a row that are asked for ahead; the hardware fetches the rest of longer ones.
 const AHEAD: usize = 256;
-/// A single row.
-pub(super) struct One<E>(pub *const E, pub f32);
-
-impl<E: Element> Terms<E> for One<E> {
-    #[inline(always)]
-    fn count(&self) -> usize {
-        1
-    }
-    #[inline(always)]
-    unsafe fn term(&self, _j: usize) -> (*const E, f32) {
-        (self.0, self.1)
-    }
-}
 
 pub(super) struct Weighted<'a, E> {
     pub table: Mat<E>,
-    pub drawn: &'a [i32],
+    pub at: &'a [i32],
     pub weights: &'a [f32],
 }
 
 impl<E: Element> Terms<E> for Weighted<'_, E> {
     #[inline(always)]
     fn count(&self) -> usize {
-        self.drawn.len()
+        self.at.len()
     }
     #[inline(always)]
     unsafe fn term(&self, j: usize) -> (*const E, f32) {
         // SAFETY: the caller's `j`; ids were checked.
         unsafe {
-            let id = *self.drawn.get_unchecked(j) as usize;
+            let id = *self.at.get_unchecked(j) as usize;
             (
                 self.table.ptr.add(id * self.table.stride),
                 *self.weights.get_unchecked(j),

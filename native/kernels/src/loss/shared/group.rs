@@ -1,16 +1,18 @@
 //! One group of tokens: the rows of its draws are read once for all of its tokens, in chunks that stay in the
 //! first-level cache, for logits and again for the users' gradients.
 
-use super::draws::{Drawn, One, Weighted};
+use super::draws::{Drawn, Positives, Weighted};
 use super::{MOST, Share};
-use crate::gathered::add_weighted;
+use crate::gathered::{One, add_weighted, dot};
 use crate::loss::Logit;
+use crate::loss::fetched::Fetched;
 use crate::loss::history::{Mask, Seen};
 use crate::loss::norm::{ThroughNorm, unit_row};
 use crate::loss::objective::{Objective, binary, softmax};
 use crate::mat::{Grad, Mat, MatMut};
-use crate::rows::Element;
+use crate::rows::{Element, Rows};
 use crate::simd::{Kernel, LANES, Simd};
+use crate::with_rows;
 
 /// Rows that meet all tokens of a group before the next ones are read; a multiple of [`LANES`].
 const CHUNK: usize = 16;
@@ -21,6 +23,9 @@ pub(super) struct Group<'a> {
     pub positives: &'a [i32],
     pub members: Mat<i32>,
     pub negatives: Mat<i32>,
+    /// The rows of positives.
+    pub table: Rows,
+    pub fetched: Option<Fetched<'a>>,
     pub mask: Mask<'a>,
     pub share: Share,
     pub objective: Objective<'a>,
@@ -37,10 +42,27 @@ impl Group<'_> {
     fn is_absent(&self, member: i32) -> bool {
         member < 0 || self.positives[member as usize] < 0
     }
+
+    /// Copies a positive's row to `own`; returns what it is multiplied by.
+    #[inline(always)]
+    unsafe fn positive<V: Simd>(&self, id: i32, own: &mut [f32]) -> f32 {
+        let cols = self.u.cols;
+        // SAFETY: the caller's id is a row; `own` holds whole vectors.
+        unsafe {
+            with_rows!(Rows, self.table, table => {
+                unit_row::<V, _>(table.row(id as usize).as_ptr(), cols, None, own)
+            });
+            match self.logit.normalize_item {
+                true => 1.0 / dot::<V>(own.as_ptr(), own.as_ptr(), cols).sqrt().max(self.logit.eps),
+                false => 1.0,
+            }
+        }
+    }
 }
 
 /// Groups `from ..` of one task, and its worker's scratch.
 pub(super) struct Groups<'a, E> {
+    /// The rows of negatives.
     pub table: Mat<E>,
     pub group: &'a Group<'a>,
     pub from: usize,
@@ -68,11 +90,13 @@ impl<E: Element> Kernel for Groups<'_, E> {
         let eps = group.logit.normalize_user.then_some(group.logit.eps);
         let (uhat, rest) = floats.split_at_mut(k * width);
         let (gradient, rest) = rest.split_at_mut(k * width);
+        let (own, rest) = rest.split_at_mut(k * width);
         let (logits, rest) = rest.split_at_mut(k * padded);
         let (keep, rest) = rest.split_at_mut(k * padded);
         let (weights, rest) = rest.split_at_mut(k * padded);
         let (factors, folded) = rest.split_at_mut(padded);
-        let (drawn, history) = ids.split_at_mut(padded);
+        let (drawn, rest) = ids.split_at_mut(padded);
+        let (places, history) = rest.split_at_mut(padded);
         let mut seen = Seen::new(group.mask, history);
         for (at, losses) in losses.chunks_mut(k).enumerate() {
             let g = from + at;
@@ -81,6 +105,7 @@ impl<E: Element> Kernel for Groups<'_, E> {
                 let members = group.members.row(g);
                 let ids = group.negatives.row(g);
                 let (mut scales, mut targets) = ([0.0f32; MOST], [-1; MOST]);
+                let mut lengths = [1.0f32; MOST];
                 let targets = &mut targets[..k];
                 gradient.fill(0.0);
                 keep.fill(0.0);
@@ -88,15 +113,25 @@ impl<E: Element> Kernel for Groups<'_, E> {
                 for (to, &id) in drawn.iter_mut().zip(ids) {
                     *to = id.max(0);
                 }
+                if let Some(fetched) = &group.fetched {
+                    places.fill(0);
+                    let named = fetched.places.row(g).iter();
+                    places
+                        .iter_mut()
+                        .zip(named)
+                        .for_each(|(to, &place)| *to = Fetched::place(place));
+                }
                 for (i, &member) in members.iter().enumerate() {
                     let row = &mut uhat[i * width..][..width];
                     losses[i] = 0.0;
                     if group.is_absent(member) {
                         row.fill(0.0);
+                        own[i * width..][..width].fill(0.0);
                     } else {
                         let token = member as usize;
                         scales[i] = unit_row::<V, f32>(group.u.row(token).as_ptr(), cols, eps, row);
                         targets[i] = group.positives[token];
+                        lengths[i] = group.positive::<V>(targets[i], &mut own[i * width..][..width]);
                         seen.turn_to(token);
                         for (j, &id) in ids.iter().enumerate() {
                             let ownerless = group.share == Share::Scalars && group.is_absent(members[j / per]);
@@ -112,8 +147,20 @@ impl<E: Element> Kernel for Groups<'_, E> {
                         _ => named[1..].copy_from_slice(ids),
                     }
                 }
-                let rows = Drawn { table, drawn, group };
-                rows.logits::<V>(uhat, targets, logits, factors);
+                let at = if group.fetched.is_some() { &*places } else { &*drawn };
+                let rows = Drawn {
+                    table,
+                    drawn,
+                    at,
+                    known: group.fetched.as_ref().map(|fetched| fetched.factors),
+                    group,
+                };
+                let positives = Positives {
+                    ids: targets,
+                    rows: own,
+                    factors: &lengths[..k],
+                };
+                rows.logits::<V>(uhat, &positives, logits, factors);
                 for (i, loss) in losses.iter_mut().enumerate() {
                     let coef = group.coef.row(g * k + i);
                     let weights = &mut weights[i * padded..][..padded];
@@ -149,16 +196,15 @@ impl<E: Element> Kernel for Groups<'_, E> {
                             *weight *= factors[j - 1];
                         }
                     }
-                    let own = rows.factor::<V>(targets[i]) * weights[0];
-                    let positive = One(table.ptr.add(targets[i] as usize * table.stride), own);
-                    add_weighted::<V, E>(&positive, cols, gradient[i * width..].as_mut_ptr());
+                    let positive = One(own[i * width..].as_ptr(), lengths[i] * weights[0]);
+                    add_weighted::<V, f32>(&positive, cols, gradient[i * width..].as_mut_ptr());
                 }
                 for chunk in (0..draws).step_by(CHUNK) {
                     let end = draws.min(chunk + CHUNK);
                     for i in (0..k).filter(|i| targets[*i] >= 0) {
                         let terms = Weighted {
                             table,
-                            drawn: &drawn[chunk..end],
+                            at: &at[chunk..end],
                             weights: &weights[i * padded + 1 + chunk..],
                         };
                         add_weighted::<V, E>(&terms, cols, gradient[i * width..].as_mut_ptr());

@@ -14,6 +14,7 @@ mod group;
 mod tests;
 
 use super::Logit;
+use super::fetched::{Fetched, Segment};
 use super::history::{Mask, check_members};
 use super::objective::Objective;
 use super::sampled::gbce_beta;
@@ -60,6 +61,10 @@ pub struct Shared<'a> {
     pub positives: &'a [i32], // [T]
     pub members: Mat<i32>, // [G, k] tokens of each group, -1: none
     pub negatives: Mat<i32>, // [G, N] draws of member 0, then of member 1, ...; -1: none
+    /// The negatives' rows; absent: those of the table.
+    pub fetched: Option<Fetched<'a>>,
+    /// The groups to score; outputs of others are left as they are.
+    pub segment: Segment<'a>,
     pub mask: Mask<'a>,
     pub share: Share,
     pub objective: SharedObjective<'a>,
@@ -80,9 +85,11 @@ pub struct Shared<'a> {
 
 pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
     check(&args)?;
-    let (tokens, groups, k) = (args.u.rows, args.members.rows, args.members.cols);
+    let (tokens, k) = (args.u.rows, args.members.cols);
+    let positions = args.segment.positions.clone();
+    let groups = positions.len();
     // SAFETY: groups are rows of the view.
-    let present = (0..groups).flat_map(|group| unsafe { args.members.row(group) });
+    let present = (0..args.members.rows).flat_map(|group| unsafe { args.members.row(group) });
     let divisor = args
         .mean_over
         .unwrap_or(present.filter(|member| **member >= 0).count().max(1) as f32);
@@ -94,7 +101,7 @@ pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
             beta: gbce_beta(draws, args.vocabulary, f64::from(t)) as f32,
         },
     };
-    if !args.du.accumulate {
+    if !args.du.accumulate && positions.start == 0 {
         // SAFETY: no task runs yet.
         (0..tokens).for_each(|t| unsafe { args.du.to.row(t) }.fill(0.0));
     }
@@ -102,8 +109,8 @@ pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
     let width = args.u.cols.next_multiple_of(LANES);
     let mut losses = cx.scratch::<f64>(groups * k);
     let (mut floats, mut ids) = (
-        cx.per_worker::<f32>(k * (2 * width + 3 * padded) + 2 * padded),
-        cx.per_worker::<i32>(padded + args.mask.scratch()),
+        cx.per_worker::<f32>(k * (3 * width + 3 * padded) + 2 * padded),
+        cx.per_worker::<i32>(2 * padded + args.mask.scratch()),
     );
     {
         let losses = Disjoint::new(&mut losses);
@@ -113,6 +120,8 @@ pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
             positives: args.positives,
             members: args.members,
             negatives: args.negatives,
+            table: args.table,
+            fetched: args.fetched,
             mask: args.mask,
             share: args.share,
             objective,
@@ -125,17 +134,18 @@ pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
         };
         cx.pool.run(groups.div_ceil(TILE), |task, worker| {
             let (from, to) = (task * TILE, groups.min((task + 1) * TILE));
+            let rows = args.fetched.map_or(args.table, |fetched| fetched.rows);
             // SAFETY: tasks own disjoint groups, and a token is in one group; a worker's slots are its own.
             unsafe {
                 let losses = losses.range(from * k, (to - from) * k);
                 let (floats, ids) = (floats.of(worker), ids.of(worker));
-                with_rows!(Rows, args.table, table => dispatch(cx.isa, Groups {
-                    table, group: &group, from, losses, floats, ids,
+                with_rows!(Rows, rows, table => dispatch(cx.isa, Groups {
+                    table, group: &group, from: positions.start + from, losses, floats, ids,
                 }));
             }
         });
     }
-    let sum: f64 = losses.iter().sum();
+    let sum = args.segment.add(&losses);
     *args.loss = (sum / f64::from(divisor)) as f32;
     if !args.loss.is_finite() {
         return Err(fault(
@@ -171,6 +181,10 @@ fn check(args: &Shared) -> Outcome {
     check_mut(OP, "uhat", args.uhat, groups * k, width)?;
     check_mut(OP, "ids", args.ids, groups * k, 1 + draws)?;
     check_apart(args.members, tokens)?;
+    args.segment.check(OP, groups)?;
+    if let Some(fetched) = args.fetched {
+        fetched.check(OP, width, args.negatives, &args.segment.positions)?;
+    }
     args.mask.check(OP, tokens)?;
     args.logit.check(OP)?;
     if let SharedObjective::Softmax { logq } = args.objective {

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
+use crate::half::{float_to_half, half_to_float};
+use crate::loss::fetched::testing::{SOURCES, Source, in_segments};
 use crate::loss::history::{Counted, Events, count_negatives, mask_negatives};
 use crate::loss::naive::{Objective as NaiveObjective, Problem};
 use crate::loss::share_negatives::share_negatives;
@@ -43,7 +45,10 @@ fn case(sizes: Sizes, objective: NaiveObjective, normalize: (bool, bool)) -> Cas
     let problem = Problem {
         shape: [t, d, r, v],
         u: numbers(1, t * d),
-        table: numbers(2, v * d).iter().map(|x| f64::from(*x as f32)).collect(),
+        table: numbers(2, v * d)
+            .iter()
+            .map(|x| f64::from(half_to_float(float_to_half(*x as f32))))
+            .collect(),
         positives,
         negatives: drawn,
         temperature: if normalize.0 && normalize.1 { 0.05 } else { 0.7 },
@@ -96,8 +101,12 @@ impl Case {
         }
     }
 
-    /// `[loss, du, dtable]` of the kernel.
     fn run(&self, cx: &Ctx, share: Share, mask: Mask) -> Result<Vec<Padded>, crate::Fault> {
+        self.run_from(cx, share, mask, Source::Table)
+    }
+
+    /// `[loss, du, dtable]` of the kernel.
+    fn run_from(&self, cx: &Ctx, share: Share, mask: Mask, source: Source) -> Result<Vec<Padded>, crate::Fault> {
         let [t, d, r, v, k] = self.sizes;
         let p = &self.problem;
         let groups = t.div_ceil(k);
@@ -114,30 +123,37 @@ impl Case {
             NaiveObjective::Gbce { t } => SharedObjective::Gbce { t: *t as f32 },
             _ => SharedObjective::Bce,
         };
-        let args = Shared {
-            u: u.mat(),
-            table: Rows::F32(table.mat()),
-            vocabulary: v,
-            positives: &p.positives,
-            members: Mat::new(&self.members, groups, k),
-            negatives: Mat::new(&self.negatives, groups, k * r),
-            mask,
-            share,
-            objective,
-            logit: Logit {
-                temperature: p.temperature as f32,
-                normalize_user: p.normalize_user,
-                normalize_item: p.normalize_item,
-                eps: p.eps as f32,
-            },
-            mean_over: None,
-            loss: &mut loss,
-            du: du.overwrite(),
-            coef: coef.mat_mut(),
-            uhat: uhat.mat_mut(),
-            ids: MatMut::new(&mut named, groups * k, 1 + k * r),
+        let logit = Logit {
+            temperature: p.temperature as f32,
+            normalize_user: p.normalize_user,
+            normalize_item: p.normalize_item,
+            eps: p.eps as f32,
         };
-        shared_loss(cx, args)?;
+        let rows = Rows::F32(table.mat());
+        let negatives = Mat::new(&self.negatives, groups, k * r);
+        in_segments(cx, (source, logit), rows, negatives, |fetched, segment| {
+            let args = Shared {
+                u: u.mat(),
+                table: rows,
+                vocabulary: v,
+                positives: &p.positives,
+                members: Mat::new(&self.members, groups, k),
+                negatives,
+                fetched,
+                segment,
+                mask,
+                share,
+                objective,
+                logit,
+                mean_over: None,
+                loss: &mut loss,
+                du: du.overwrite(),
+                coef: coef.mat_mut(),
+                uhat: uhat.mat_mut(),
+                ids: MatMut::new(&mut named, groups * k, 1 + k * r),
+            };
+            shared_loss(cx, args)
+        })?;
         let contribution = Contribution {
             ids: Mat::new(&named, groups * k, 1 + k * r),
             source: uhat.mat(),
@@ -197,10 +213,21 @@ fn shared_outputs_are_the_plain_loss_with_the_groups_draws() {
                 };
                 let want = case.written_out(history).solve();
                 let what = format!("{sizes:?} objective {j} history {history}");
-                for got in on_every_context(&contexts, |cx| case.run(cx, Share::Outputs, mask).expect("a clean run")) {
-                    got[0].assert_close(&[want.loss], TOLERANCE, &format!("{what} loss"));
-                    got[1].assert_close(&want.du, TOLERANCE, &format!("{what} du"));
-                    got[2].assert_close(&want.dtable, TOLERANCE, &format!("{what} dtable"));
+                for source in SOURCES {
+                    let run = |cx: &Ctx| case.run_from(cx, Share::Outputs, mask, source).expect("a clean run");
+                    for got in on_every_context(&contexts, run) {
+                        got[0].assert_close(&[want.loss], TOLERANCE, &format!("{what} {source:?} loss"));
+                        got[1].assert_close(&want.du, TOLERANCE, &format!("{what} {source:?} du"));
+                        got[2].assert_close(&want.dtable, TOLERANCE, &format!("{what} {source:?} dtable"));
+                    }
+                }
+                for share in [Share::Outputs, Share::Scalars] {
+                    let cx = Ctx::new(2);
+                    let fetched = case.run_from(&cx, share, mask, Source::Fetched { half: false });
+                    let table = case.run(&cx, share, mask).expect("a clean run");
+                    for (a, b) in fetched.expect("a clean run").iter().zip(table) {
+                        assert_eq!(a.bits(), b.bits(), "{what}");
+                    }
                 }
             }
         }

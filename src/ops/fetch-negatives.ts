@@ -1,0 +1,67 @@
+// Rows of negatives beside the table, for some positions of a batch: each different row once, f32 or FP16. FP16 rows are
+// scaled by powers of two so that small ones lose nothing; a factor per row undoes it, and normalises where asked for.
+// The losses take such a segment instead of reading the table, see `Segment`.
+//
+// P positions (tokens, or groups of them) with R draws each, V rows of the table, U different rows at most, D width.
+
+import type { Call, StreamName } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import type { Tensor } from '../tensor/tensor.js';
+import type { RowDtype } from './row-source.js';
+
+/** The negatives' rows of a segment. */
+export interface FetchedRows {
+  readonly rows: Tensor<RowDtype>; // [U, D]
+  /** What a product with each row is multiplied by. */
+  readonly factors: Tensor<'f32'>; // [U]
+  /** Where each draw's row is; valid for the segment's positions. */
+  readonly places: Tensor<'i32'>; // [P, R]
+}
+
+/** The positions that one call of a loss scores, and their negatives' rows; absent: those of the row source. */
+export interface Segment {
+  readonly from: number;
+  readonly count: number;
+  readonly fetched?: FetchedRows;
+}
+
+export interface FetchOptions {
+  from: Tensor<RowDtype>; // [V, D]
+  /** -1: no draw. */
+  ids: Tensor<'i32'>; // [P, R]
+  positions: { from: number; count: number };
+  dtype: RowDtype;
+  /** Divide each row by max(|row|, this). */
+  normalizedEps?: number | undefined;
+  /** Where the segment's places are written. */
+  places: Tensor<'i32'>; // [P, R]
+}
+
+/** The caller owns rows and factors; the places stay the caller's. */
+export function fetchNegatives(device: Device, options: FetchOptions, stream?: StreamName): FetchedRows {
+  const { from, ids, positions, dtype, normalizedEps, places } = options;
+  const room = Math.max(1, Math.min(positions.count * ids.cols, from.rows));
+  const rows = device.tensor([room, from.cols], dtype);
+  const factors = device.tensor([1, room]);
+  device
+    .call('fetch_negatives')
+    .tensor(from)
+    .tensor(ids)
+    .number(positions.from)
+    .number(positions.count)
+    .number(normalizedEps ?? 0)
+    .tensor(places)
+    .tensor(rows)
+    .tensor(factors)
+    .submit(stream);
+  return { rows, factors, places };
+}
+
+export function writeFetched(call: Call, fetched: FetchedRows | undefined): Call {
+  return call.tensor(fetched?.rows).tensor(fetched?.factors).tensor(fetched?.places);
+}
+
+/** `sum`, [1, 1], carries the loss from one segment to the next; absent when there is one. */
+export function writeSegment(call: Call, segment: Segment, sum: Tensor<'i64'> | undefined): Call {
+  return writeFetched(call, segment.fetched).number(segment.from).number(segment.count).tensor(sum);
+}
