@@ -169,6 +169,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
                     staged: None,
                     contributions,
                     update,
+                    rounding: None,
                     grad_scale: None,
                 };
                 embedding_update(cx, args).expect("update");
@@ -197,6 +198,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
                 staged: None,
                 contributions,
                 update,
+                rounding: None,
                 grad_scale: None,
             };
             embedding_update(cx, args).expect("update");
@@ -219,6 +221,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
                 staged: None,
                 contributions,
                 update,
+                rounding: None,
                 grad_scale: None,
             };
             embedding_update(cx, args).expect("update");
@@ -295,6 +298,7 @@ fn dense(b: &Bench) {
                 m: &mut m,
                 v: &mut v,
                 hyper: ADAM,
+                rounding: None,
                 grad_scale: None,
             },
         )

@@ -64,6 +64,14 @@ const negatives = z.strictObject({
     .max(65_536)
     .default(0)
     .describe('draw so many different rows per lane; each token uses count of them, or all when count >= pool'),
+  storage: z
+    .enum(['f32', 'f16'])
+    .default('f32')
+    .describe("how the negatives' rows are fetched for the loss; positives, gradients and table stay f32"),
+  segment: whole
+    .min(0)
+    .default(0)
+    .describe('positions whose rows are fetched at a time, the next ones meanwhile; 0: rows are read where they are'),
   mask: z
     .enum(['positive', 'history'])
     .default('positive')

@@ -5,7 +5,7 @@
 import type { Tensor } from '../tensor/tensor.js';
 import { type Segment, writeFetched } from './fetch-negatives.js';
 import { type MaskedEvents, writeMask } from './mask-negatives.js';
-import { type LogitOptions, writeLogit } from './sampled-loss.js';
+import { LEAST_LENGTH, type LogitOptions, writeLogit } from './sampled-loss.js';
 import { type SampledObjective, writeObjective } from './shared-loss.js';
 import { expectSize } from './shape-rule.js';
 import type { RowSource } from './row-source.js';
@@ -43,7 +43,7 @@ export function pooledLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, option
     return loss;
   }
   for (const tensor of [dpool, coef, uhat]) tape.own(tensor);
-  const normalized = options.normalizeItem && { normalizedEps: options.eps ?? 1e-6 };
+  const normalized = options.normalizeItem && { normalizedEps: options.eps ?? LEAST_LENGTH };
   rows.contribute({ ids: positives, source: uhat, coef, scale: 1, ...normalized });
   rows.contribute({ ids: pool, source: dpool, scale: 1, ...normalized });
   return loss;

@@ -10,6 +10,9 @@ import { expectShape, expectSize } from './shape-rule.js';
 import type { RowSource } from './row-source.js';
 import type { Tape } from './tape.js';
 
+/** Shorter rows and vectors are normalised by this length. */
+export const LEAST_LENGTH = 1e-6;
+
 export interface LogitOptions {
   /** logit = uhat . ehat / temperature. */
   temperature?: number;
@@ -45,7 +48,7 @@ export function writeLogit(call: Call, options: LogitOptions): Call {
     .number(options.temperature ?? 1)
     .flag(options.normalizeUser ?? false)
     .flag(options.normalizeItem ?? false)
-    .number(options.eps ?? 1e-6)
+    .number(options.eps ?? LEAST_LENGTH)
     .number(options.meanOver ?? 0);
 }
 
@@ -73,7 +76,7 @@ export function sampledLoss(tape: Tape, { op, u, rows, options, extra }: Sampled
     return loss;
   }
   tape.own(coef);
-  const normalized = options.normalizeItem && { normalizedEps: options.eps ?? 1e-6 };
+  const normalized = options.normalizeItem && { normalizedEps: options.eps ?? LEAST_LENGTH };
   const shared = { source: tape.own(uhat), scale: 1, ...normalized };
   rows.contribute({ ...shared, ids: positives, coef: coef.columns(0, 1) });
   rows.contribute({ ...shared, ids: negatives, coef: coef.columns(1, drawn) });

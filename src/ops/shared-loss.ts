@@ -7,7 +7,7 @@ import type { Call } from '../native/call.js';
 import type { Tensor } from '../tensor/tensor.js';
 import { type Segment, writeSegment } from './fetch-negatives.js';
 import { writeMask, type MaskedEvents } from './mask-negatives.js';
-import { type LogitOptions, writeLogit } from './sampled-loss.js';
+import { LEAST_LENGTH, type LogitOptions, writeLogit } from './sampled-loss.js';
 import type { SharedDraws } from './share-negatives.js';
 import { expectSize } from './shape-rule.js';
 import type { RowSource } from './row-source.js';
@@ -65,7 +65,7 @@ export function sharedLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, option
     return loss;
   }
   for (const tensor of [coef, uhat, ids]) tape.own(tensor);
-  const normalized = options.normalizeItem && { normalizedEps: options.eps ?? 1e-6 };
+  const normalized = options.normalizeItem && { normalizedEps: options.eps ?? LEAST_LENGTH };
   rows.contribute({ ids, source: uhat, coef, scale: 1, ...normalized });
   return loss;
 }

@@ -39,6 +39,8 @@ export class LaneWork {
   #unique: UniqueIds | undefined;
   #stagedItems: StagedRows | undefined;
   #logq: Tensor<'f32'> | undefined;
+  /** Where rows are fetched. */
+  #rowStream: StreamName = 'compute';
 
   constructor(options: LaneOptions) {
     const { device, seed, key } = options;
@@ -66,8 +68,9 @@ export class LaneWork {
     for (const places of this.#unique.places) this.#tape.own(places);
   }
 
-  /** Copies of those rows. */
+  /** Copies of those rows. Rows of negatives that the loss wants beside them are fetched in `dense`. */
   rows(stream: StreamName): void {
+    this.#rowStream = stream;
     if (!this.#unique) return;
     const { device, model } = this.#options;
     const { ids } = this.#unique;
@@ -77,16 +80,23 @@ export class LaneWork {
 
   /** Forward, loss and backward; the loss, [1, 1], lives as long as the lane. */
   dense(meanOver: number): Tensor<'f32'> {
-    const { model, objective } = this.#options;
+    const { device, model, objective } = this.#options;
     const tape = this.#tape;
     const batch = this.#batch!;
     const [items, targets, ids] = this.#unique?.places ?? [batch.items, batch.targets!, this.#draws?.ids];
     const rows = this.#stagedItems ?? model.items;
+    // Asked for before the encoder runs, and after the last lane's loss: its buffers are free by then.
+    const segments = ids && objective.segments(device, { rows, ids, stream: this.#rowStream });
+    if (segments) tape.own(segments);
     const states = model.encode(tape, batch, { rows, ids: items! });
     const logq = this.#logq && { logq: this.#logq };
     const events = { ...this.#events, items: items!, targets: targets! };
     const loss = this.#draws
-      ? objective.sampled(tape, { states, meanOver }, { rows, events, draws: { ...this.#draws, ids: ids! }, ...logq })
+      ? objective.sampled(
+          tape,
+          { states, meanOver },
+          { rows, events, draws: { ...this.#draws, ids: ids! }, segments, ...logq },
+        )
       : objective.full(tape, { states, meanOver }, batch.targets!);
     tape.backward();
     return loss;

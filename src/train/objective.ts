@@ -6,6 +6,7 @@ import type { LossConfig } from '../config/schema.js';
 import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import { type Draws, NegativeSampler } from '../negatives/negative-sampler.js';
+import { NegativeSegments } from '../negatives/negative-segments.js';
 import type { Scorer } from '../nn/scorer.js';
 import { bce } from '../ops/bce.js';
 import { fullSoftmax } from '../ops/full-softmax.js';
@@ -14,7 +15,7 @@ import { gbce } from '../ops/gbce.js';
 import type { MaskedEvents } from '../ops/mask-negatives.js';
 import { pooledLoss } from '../ops/pooled-loss.js';
 import type { RowSource } from '../ops/row-source.js';
-import type { SampledOptions } from '../ops/sampled-loss.js';
+import { LEAST_LENGTH, type SampledOptions } from '../ops/sampled-loss.js';
 import { sampledSoftmax } from '../ops/sampled-softmax.js';
 import { type SampledObjective, sharedLoss } from '../ops/shared-loss.js';
 import type { Tape } from '../ops/tape.js';
@@ -27,7 +28,20 @@ export interface LossRows {
   readonly draws: Draws;
   /** Log of each row's sampling probability, where the loss corrects for it. */
   readonly logq?: Tensor<'f32'>; // [U, 1]
+  /** The negatives' rows, where the loss does not read those of `rows`. */
+  readonly segments?: NegativeSegments | undefined;
 }
+
+/** What a lane fetches its negatives' rows from. */
+export interface SegmentInput {
+  readonly rows: RowSource;
+  /** The draws, as rows of the source. */
+  readonly ids: Tensor<'i32'>;
+  readonly stream: StreamName;
+}
+
+/** Floats of a table that is not fetched from in f32: it fits the cache, and the losses copy it themselves. */
+const SMALL_TABLE = 2 ** 21;
 
 export interface ObjectiveInput {
   states: Tensor<'f32'>; // [T, D]
@@ -64,6 +78,15 @@ export class Objective {
     return this.#sampler?.draw(events, key, stream);
   }
 
+  /** Begins to fetch the negatives' rows; nothing when the loss reads them where they are. The caller owns it. */
+  segments(device: Device, { rows, ids, stream }: SegmentInput): NegativeSegments | undefined {
+    const { storage: dtype, segment: size } = this.#config.negatives;
+    const small = rows.vocabulary * Math.ceil(rows.value.cols / 8) * 8 <= SMALL_TABLE;
+    if (dtype === 'f32' && (size === 0 || small)) return undefined;
+    const normalizedEps = this.#scorer.logit.normalizeItem ? LEAST_LENGTH : undefined;
+    return new NegativeSegments({ device, from: rows.value, ids, dtype, size, normalizedEps, stream });
+  }
+
   /** [1, 3] draws, masked and repeated ones over all trained tokens of a lane. The caller owns it. */
   count(device: Device, { events, draws }: { events: MaskedEvents; draws: Draws }): Tensor<'i64'> | undefined {
     if (draws.kind === 'pool') return undefined;
@@ -78,21 +101,21 @@ export class Objective {
 
   /** [1, 1] the loss against sampled negatives. */
   sampled(tape: Tape, { states, meanOver }: ObjectiveInput, lane: LossRows): Tensor<'f32'> {
-    const { rows, events, draws, logq } = lane;
+    const { rows, events, draws, logq, segments } = lane;
     const positives = events.targets;
     const logit = { ...this.#scorer.logit, meanOver, positives };
     const objective = this.#minimised(logq);
     const history = this.#history(events);
     switch (draws.kind) {
       case 'pool':
-        return pooledLoss(tape, states, rows, { ...logit, pool: draws.ids, objective, history });
+        return pooledLoss(tape, states, rows, { ...logit, pool: draws.ids, segments, objective, history });
       case 'groups': {
         const { of: share } = this.#config.negatives.sharing;
         const shared = { members: draws.members, negatives: draws.ids };
-        return sharedLoss(tape, states, rows, { ...logit, draws: shared, objective, share, history });
+        return sharedLoss(tape, states, rows, { ...logit, draws: shared, segments, objective, share, history });
       }
       default:
-        return plainLoss(tape, states, rows, { ...logit, negatives: draws.ids, objective });
+        return plainLoss(tape, states, rows, { ...logit, negatives: draws.ids, segments, objective });
     }
   }
 

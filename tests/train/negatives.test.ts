@@ -20,6 +20,10 @@ const WAYS: [string, ConfigInput][] = [
   ['mixed', of({ count: 16, kind: 'mixed' })],
   ['history masked', of({ count: 16, mask: 'history' })],
   ['history masked in a pool', of({ count: 30, pool: 30, mask: 'history' })],
+  ['FP16', of({ count: 16, storage: 'f16' })],
+  ['FP16 in segments, gBCE', of({ count: 16, storage: 'f16', segment: 9 }, { kind: 'gbce' })],
+  ['FP16, shared, in segments', of({ count: 8, sharing: { factor: 2 }, storage: 'f16', segment: 5 })],
+  ['FP16 of a pool', of({ count: 16, pool: 16, storage: 'f16' })],
 ];
 
 describe.each(WAYS)('%s', (_, overrides) => {
@@ -40,6 +44,20 @@ describe.each(WAYS)('%s', (_, overrides) => {
       expect((await trainToy({ config, staged: true })).digest).toBe(one.digest);
     }
   });
+});
+
+test('neither segments nor overlap change what FP16 negatives give, and they stay near f32', async () => {
+  const run = (negatives: NonNullable<NonNullable<ConfigInput['loss']>['negatives']>, more: ConfigInput = {}) =>
+    trainToy({ config: toyConfig(of({ count: 16, ...negatives }), { batch: { tokens: 48, lanes: 2 } }, more) });
+  const half = await run({ storage: 'f16' });
+  for (const more of [{}, { overlap: 'off' }] as const) {
+    const segments = await run({ storage: 'f16', segment: 7 }, more);
+    expect(segments.digest).toBe(half.digest);
+    expect(segments.losses).toEqual(half.losses);
+  }
+  const plain = await run({});
+  expect(plain.digest).not.toBe(half.digest);
+  plain.losses.forEach((loss, i) => expect(Math.abs(half.losses[i]! - loss)).toBeLessThan(0.02 * loss));
 });
 
 test('a step says how many negatives its tokens really have', async () => {

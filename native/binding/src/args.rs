@@ -9,8 +9,10 @@ use crate::fault::{NativeFault, Outcome, fault};
 use crate::operands::{Input, Named, Operands, Output};
 use crate::queue::Site;
 use crate::tensors::{Dtype, Tensors};
+use turbogr_kernels::embedding::MappedRows;
 use turbogr_kernels::mat::{Grad, Mat, MatMut};
 use turbogr_kernels::rng::{Dropout, Key};
+use turbogr_kernels::rows::Bf16;
 use turbogr_kernels::{Panels, PanelsMut, Rows, RowsMut};
 
 pub struct Args<'a> {
@@ -375,6 +377,7 @@ impl<'a> Args<'a> {
         match tensor.dtype() {
             Dtype::F32 => Ok(Some(Rows::F32(tensor.mat()))),
             Dtype::F16 => Ok(Some(Rows::F16(tensor.mat()))),
+            Dtype::Bf16 => Ok(Some(Rows::Bf16(tensor.mat()))),
             other => Err(self.not_rows(input, other)),
         }
     }
@@ -384,12 +387,26 @@ impl<'a> Args<'a> {
         match tensor.dtype() {
             Dtype::F32 => Ok(RowsMut::F32(tensor.mat_mut())),
             Dtype::F16 => Ok(RowsMut::F16(tensor.mat_mut())),
+            Dtype::Bf16 => Ok(RowsMut::Bf16(tensor.mat_mut())),
             other => Err(self.not_rows(input, other)),
         }
     }
 
     fn not_rows(&self, input: &str, got: Dtype) -> NativeFault {
-        fault("dtype", self.op, input, "f32 or f16", got.name())
+        fault("dtype", self.op, input, "f32, f16 or bf16", got.name())
+    }
+
+    /// Where the rows of a tensor are, for advice on its pages: they are neither read nor written, so the tensor is not an
+    /// operand and nobody waits for it.
+    pub fn mapped_rows(&mut self, input: &'static str) -> Outcome<MappedRows> {
+        let handle = self.next(input)?;
+        let view = self.tensors.view(self.op, input, handle)?;
+        self.is_whole(input, view.is_contiguous())?;
+        Ok(MappedRows {
+            start: view.ptr.addr(),
+            row_bytes: view.cols * view.dtype.bytes(),
+            rows: view.rows,
+        })
     }
 
     /// A matrix of ids with this many rows, whatever rows a contiguous tensor has itself.
@@ -417,6 +434,9 @@ impl TensorElement for f32 {
 }
 impl TensorElement for u16 {
     const DTYPE: Dtype = Dtype::F16;
+}
+impl TensorElement for Bf16 {
+    const DTYPE: Dtype = Dtype::Bf16;
 }
 impl TensorElement for i32 {
     const DTYPE: Dtype = Dtype::I32;

@@ -10,6 +10,7 @@ mod command;
 mod failures;
 mod fault;
 mod map_file;
+mod mapped_memory;
 mod operands;
 mod ops;
 #[cfg(feature = "probes")]
@@ -190,6 +191,14 @@ pub fn close(device: u32) {
 pub fn alloc(device: u32, dtype: u32, rows: f64, cols: f64, panels: bool) -> Either<f64, NativeFault> {
     either(with(device, "alloc", |runtime| {
         runtime.alloc(dtype, rows, cols, panels)
+    }))
+}
+
+/// Handle of a new tensor of zeros that lies in a file of `folder`.
+#[napi]
+pub fn alloc_mapped(device: u32, folder: String, dtype: u32, rows: f64, cols: f64) -> Either<f64, NativeFault> {
+    either(with(device, "alloc", |runtime| {
+        runtime.alloc_mapped(&folder, dtype, rows, cols)
     }))
 }
 

@@ -58,20 +58,20 @@ impl Runtime {
         }
     }
 
+    /// As `alloc`, of zeros in a file of `folder`.
+    pub fn alloc_mapped(&mut self, folder: &str, dtype: u32, rows: f64, cols: f64) -> Outcome<f64> {
+        let (dtype, shape) = checked(dtype, rows, cols)?;
+        self.tensors.alloc_mapped(folder, dtype, shape)
+    }
+
     pub fn alloc(&mut self, dtype: u32, rows: f64, cols: f64, panels: bool) -> Outcome<f64> {
-        let dtype = Dtype::ALL.get(dtype as usize).copied();
-        let dtype = dtype.ok_or_else(|| fault("dtype", "alloc", "dtype", "a dtype's number", "another number"))?;
-        let size = |input, value: f64| match value >= 0.0 && value.fract() == 0.0 && value < (1u64 << 40) as f64 {
-            true => Ok(value as usize),
-            false => Err(fault("shape", "alloc", input, "a whole number", format!("{value}"))),
-        };
-        let (rows, cols) = (size("rows", rows)?, size("cols", cols)?);
+        let (dtype, shape) = checked(dtype, rows, cols)?;
         let done = self.done();
         let tensors = &self.tensors;
         self.streams
             .failures
             .keep(|life, storage| tensors.in_use(life, storage, done));
-        self.tensors.alloc(dtype, [rows, cols], panels, done)
+        self.tensors.alloc(dtype, shape, panels, done)
     }
 
     pub fn view(&mut self, handle: f64, from: u32, cols: u32) -> Outcome<f64> {
@@ -222,4 +222,15 @@ fn stream_index(verb: &str, stream: u32) -> Outcome<usize> {
             format!("{stream}"),
         )),
     }
+}
+
+/// Dtype and shape as JavaScript gives them.
+fn checked(dtype: u32, rows: f64, cols: f64) -> Outcome<(Dtype, [usize; 2])> {
+    let dtype = Dtype::ALL.get(dtype as usize).copied();
+    let dtype = dtype.ok_or_else(|| fault("dtype", "alloc", "dtype", "a dtype's number", "another number"))?;
+    let size = |input, value: f64| match value >= 0.0 && value.fract() == 0.0 && value < (1u64 << 40) as f64 {
+        true => Ok(value as usize),
+        false => Err(fault("shape", "alloc", input, "a whole number", format!("{value}"))),
+    };
+    Ok((dtype, [size("rows", rows)?, size("cols", cols)?]))
 }

@@ -10,6 +10,7 @@
 //! several streams still work on rest in limbo, so that reuse does not tie those streams together.
 
 use crate::fault::{Outcome, fault, out_of_memory};
+use crate::mapped_memory::MappedMemory;
 use crate::operands::Operands;
 use crate::queue::STREAMS;
 use std::collections::{BTreeMap, VecDeque};
@@ -23,14 +24,15 @@ pub enum Dtype {
     F16,
     I32,
     I64,
+    Bf16,
 }
 
 impl Dtype {
-    pub const ALL: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::I32, Dtype::I64];
+    pub const ALL: [Dtype; 5] = [Dtype::F32, Dtype::F16, Dtype::I32, Dtype::I64, Dtype::Bf16];
 
     pub fn bytes(self) -> usize {
         match self {
-            Dtype::F16 => 2,
+            Dtype::F16 | Dtype::Bf16 => 2,
             Dtype::F32 | Dtype::I32 => 4,
             Dtype::I64 => 8,
         }
@@ -39,6 +41,7 @@ impl Dtype {
         match self {
             Dtype::F32 => "f32",
             Dtype::F16 => "f16",
+            Dtype::Bf16 => "bf16",
             Dtype::I32 => "i32",
             Dtype::I64 => "i64",
         }
@@ -110,8 +113,26 @@ impl View {
 /// Command numbers by stream.
 pub type Marks = [u64; STREAMS];
 
+/// Where a storage's bytes are.
+enum Memory {
+    Block(Block),
+    Mapped(MappedMemory),
+    /// A mapping that was given back.
+    Gone,
+}
+
+impl Memory {
+    fn ptr(&self) -> *mut u8 {
+        match self {
+            Memory::Block(block) => block.ptr(),
+            Memory::Mapped(mapped) => mapped.ptr(),
+            Memory::Gone => unreachable!("no handle looks at it"),
+        }
+    }
+}
+
 struct Storage {
-    block: Block,
+    memory: Memory,
     /// Handles that look at it.
     refs: u32,
     /// Number of the allocation that has it now; numbers are never reused.
@@ -186,19 +207,12 @@ impl Tensors {
         }
         // One panel is a plain matrix.
         let in_panels = in_panels && cols > Panels::WIDTH;
-        let bytes = (rows + if in_panels { Panels::SPARE } else { 0 })
-            .checked_mul(cols)
-            .and_then(|n| n.checked_mul(dtype.bytes()))
-            .filter(|bytes| *bytes < 1 << 46);
-        let Some(bytes) = bytes else {
-            let got = format!("{rows} x {cols} {}", dtype.name());
-            return Err(fault("shape", "alloc", "shape", "a tensor that fits in memory", got));
-        };
+        let bytes = bytes_of(dtype, [rows + if in_panels { Panels::SPARE } else { 0 }, cols])?;
         let storage = self
             .storage(block_size(bytes), done)
             .ok_or_else(|| out_of_memory("alloc", bytes))?;
         let view = View {
-            ptr: self.storages[storage as usize].block.ptr(),
+            ptr: self.storages[storage as usize].memory.ptr(),
             dtype,
             rows,
             cols,
@@ -207,6 +221,22 @@ impl Tensors {
             storage,
         };
         self.enter(view)
+    }
+
+    /// A new tensor of zeros in a file of `folder`.
+    pub fn alloc_mapped(&mut self, folder: &str, dtype: Dtype, [rows, cols]: [usize; 2]) -> Outcome<f64> {
+        let memory = Memory::Mapped(MappedMemory::new(folder, bytes_of(dtype, [rows, cols])?)?);
+        let ptr = memory.ptr();
+        let storage = self.add(memory);
+        self.enter(View {
+            ptr,
+            dtype,
+            rows,
+            cols,
+            stride: cols,
+            in_panels: false,
+            storage,
+        })
     }
 
     /// Columns `[from, from + cols)` as a tensor of its own that shares the memory.
@@ -350,14 +380,8 @@ impl Tensors {
         let storage = match fit {
             Some(storage) => storage,
             None => {
-                self.storages.push(Storage {
-                    block: self.arena.try_take(size)?,
-                    refs: 0,
-                    life: 0,
-                    written: Marks::default(),
-                    read: Marks::default(),
-                });
-                self.storages.len() as u32 - 1
+                let block = self.arena.try_take(size)?;
+                self.add(Memory::Block(block))
             }
         };
         self.lives += 1;
@@ -368,13 +392,26 @@ impl Tensors {
         Some(storage)
     }
 
+    fn add(&mut self, memory: Memory) -> u32 {
+        self.lives += 1;
+        self.storages.push(Storage {
+            memory,
+            refs: 0,
+            life: self.lives,
+            written: Marks::default(),
+            read: Marks::default(),
+        });
+        self.storages.len() as u32 - 1
+    }
+
     fn retire(&mut self, storage: u32, done: Marks) {
-        let stored = &self.storages[storage as usize];
+        let stored = &mut self.storages[storage as usize];
         let busy = (0..STREAMS).filter(|s| stored.uses()[*s] > done[*s]).count();
-        if busy > 1 {
-            self.limbo.push(storage);
-        } else {
-            self.idle.entry(stored.block.bytes()).or_default().push(storage);
+        match &stored.memory {
+            Memory::Block(block) if busy <= 1 => self.idle.entry(block.bytes()).or_default().push(storage),
+            // A mapping is given back as soon as nobody uses it; it has no next life.
+            Memory::Mapped(_) if busy == 0 => stored.memory = Memory::Gone,
+            _ => self.limbo.push(storage),
         }
     }
 
@@ -390,9 +427,19 @@ impl Drop for Tensors {
     /// The streams have finished: they are dropped first.
     fn drop(&mut self) {
         for storage in self.storages.drain(..) {
-            self.arena.give(storage.block);
+            if let Memory::Block(block) = storage.memory {
+                self.arena.give(block);
+            }
         }
     }
+}
+
+fn bytes_of(dtype: Dtype, [rows, cols]: [usize; 2]) -> Outcome<usize> {
+    let bytes = rows.checked_mul(cols).and_then(|n| n.checked_mul(dtype.bytes()));
+    bytes.filter(|bytes| *bytes < 1 << 46).ok_or_else(|| {
+        let got = format!("{rows} x {cols} {}", dtype.name());
+        fault("shape", "alloc", "shape", "a tensor that fits in memory", got)
+    })
 }
 
 fn slot_of(handle: f64) -> u32 {

@@ -94,7 +94,7 @@ pub fn stage(arena: &Arena, tensor: &Output, data: &TypedArray, finite: bool) ->
     let fits = matches!(
         (dtype, data.typed_array_type),
         (Dtype::F32, TypedArrayType::Float32)
-            | (Dtype::F16, TypedArrayType::Uint16)
+            | (Dtype::F16 | Dtype::Bf16, TypedArrayType::Uint16)
             | (Dtype::I32, TypedArrayType::Int32)
             | (Dtype::I64, TypedArrayType::BigInt64 | TypedArrayType::Float64)
     );

@@ -1,8 +1,10 @@
-//! Embedding rows stored as f32 or FP16. Kernels are written once over [`Element`], the storage of one number;
+//! Embedding rows stored as f32, FP16 or BF16. Kernels are written once over [`Element`], the storage of one number;
 //! arithmetic is always f32.
 
 use crate::arena::Pod;
-use crate::half::{float_to_half, half_to_float};
+use crate::half::{
+    brain_to_float, float_to_brain, float_to_brain_randomly, float_to_half, float_to_half_randomly, half_to_float,
+};
 use crate::mat::{Mat, MatMut};
 use crate::simd::{LANES, Simd};
 
@@ -20,6 +22,8 @@ pub unsafe trait Element: Pod {
     unsafe fn store_part<V: Simd>(v: V, p: *mut Self, n: usize);
     fn widen(self) -> f32;
     fn narrow(x: f32) -> Self;
+    /// Rounded up or down by a random word, so that the mean is `x`; f32 stays what it is.
+    fn narrow_randomly(x: f32, word: u32) -> Self;
 }
 
 // SAFETY: plain loads and stores of `LANES` or `n` elements.
@@ -44,6 +48,9 @@ unsafe impl Element for f32 {
         self
     }
     fn narrow(x: f32) -> f32 {
+        x
+    }
+    fn narrow_randomly(x: f32, _word: u32) -> f32 {
         x
     }
 }
@@ -84,6 +91,58 @@ unsafe impl Element for u16 {
     fn narrow(x: f32) -> u16 {
         float_to_half(x)
     }
+    fn narrow_randomly(x: f32, word: u32) -> u16 {
+        float_to_half_randomly(x, word)
+    }
+}
+
+/// The upper half of an f32.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bf16(pub u16);
+
+// SAFETY: a plain number.
+unsafe impl Pod for Bf16 {}
+
+// SAFETY: plain loads and stores of `LANES` or `n` elements; conversions go through buffers of whole lanes.
+unsafe impl Element for Bf16 {
+    #[inline(always)]
+    unsafe fn load<V: Simd>(p: *const Bf16) -> V {
+        unsafe { Bf16::load_part(p, LANES) }
+    }
+    #[inline(always)]
+    unsafe fn load_part<V: Simd>(p: *const Bf16, n: usize) -> V {
+        let mut lanes = [0f32; LANES];
+        unsafe {
+            for (i, lane) in lanes.iter_mut().enumerate().take(n) {
+                *lane = brain_to_float((*p.add(i)).0);
+            }
+            V::load(lanes.as_ptr())
+        }
+    }
+    #[inline(always)]
+    unsafe fn store<V: Simd>(v: V, p: *mut Bf16) {
+        unsafe { Bf16::store_part(v, p, LANES) }
+    }
+    #[inline(always)]
+    unsafe fn store_part<V: Simd>(v: V, p: *mut Bf16, n: usize) {
+        let mut lanes = [0f32; LANES];
+        unsafe {
+            v.store(lanes.as_mut_ptr());
+            for (i, lane) in lanes.iter().enumerate().take(n) {
+                *p.add(i) = Bf16::narrow(*lane);
+            }
+        }
+    }
+    fn widen(self) -> f32 {
+        brain_to_float(self.0)
+    }
+    fn narrow(x: f32) -> Bf16 {
+        Bf16(float_to_brain(x))
+    }
+    fn narrow_randomly(x: f32, word: u32) -> Bf16 {
+        Bf16(float_to_brain_randomly(x, word))
+    }
 }
 
 /// A table's rows, read-only.
@@ -91,6 +150,7 @@ unsafe impl Element for u16 {
 pub enum Rows {
     F32(Mat),
     F16(Mat<u16>),
+    Bf16(Mat<Bf16>),
 }
 
 /// A table's rows, writable.
@@ -98,6 +158,7 @@ pub enum Rows {
 pub enum RowsMut {
     F32(MatMut),
     F16(MatMut<u16>),
+    Bf16(MatMut<Bf16>),
 }
 
 impl Rows {
@@ -105,12 +166,14 @@ impl Rows {
         match self {
             Rows::F32(table) => table.rows,
             Rows::F16(table) => table.rows,
+            Rows::Bf16(table) => table.rows,
         }
     }
     pub fn cols(self) -> usize {
         match self {
             Rows::F32(table) => table.cols,
             Rows::F16(table) => table.cols,
+            Rows::Bf16(table) => table.cols,
         }
     }
     /// Rows `[from, from + rows)`.
@@ -118,12 +181,13 @@ impl Rows {
         match self {
             Rows::F32(table) => Rows::F32(table.row_range(from, rows)),
             Rows::F16(table) => Rows::F16(table.row_range(from, rows)),
+            Rows::Bf16(table) => Rows::Bf16(table.row_range(from, rows)),
         }
     }
     pub fn bytes_per_element(self) -> usize {
         match self {
             Rows::F32(_) => 4,
-            Rows::F16(_) => 2,
+            Rows::F16(_) | Rows::Bf16(_) => 2,
         }
     }
 }
@@ -133,6 +197,7 @@ impl RowsMut {
         match self {
             RowsMut::F32(table) => Rows::F32(table.as_ref()),
             RowsMut::F16(table) => Rows::F16(table.as_ref()),
+            RowsMut::Bf16(table) => Rows::Bf16(table.as_ref()),
         }
     }
 }
@@ -144,6 +209,7 @@ macro_rules! with_rows {
         match $rows {
             $crate::rows::$kind::F32($table) => $body,
             $crate::rows::$kind::F16($table) => $body,
+            $crate::rows::$kind::Bf16($table) => $body,
         }
     };
 }

@@ -6,10 +6,11 @@ use crate::fault::{Outcome, fault};
 use turbogr_kernels::Mat;
 use turbogr_kernels::embedding::embedding_gather::{self, Positions};
 use turbogr_kernels::embedding::{
-    self, Alias, Contribution, EmbeddingApply, EmbeddingUpdate, FetchNegatives, IdList, MAX_CONTRIBUTIONS,
+    self, Alias, Contribution, CopyRows, EmbeddingApply, EmbeddingUpdate, FetchNegatives, IdList, MAX_CONTRIBUTIONS,
     MAX_ID_LISTS, ReadRows, RowList, RowListMut, Sampler, Update,
 };
 use turbogr_kernels::mat::MatMut;
+use turbogr_kernels::rng::Key;
 
 pub fn embedding_gather_forward(args: &mut Args) -> Outcome {
     let (table, ids) = (args.rows("table")?, args.slice("ids")?);
@@ -80,6 +81,13 @@ fn update(args: &mut Args) -> Outcome<Update<'static>> {
     })
 }
 
+/// Whether rows are rounded randomly, and the key of the random numbers.
+fn rounding(args: &mut Args) -> Outcome<Option<Key>> {
+    let random = args.flag("rounding")?;
+    let key = args.key()?;
+    Ok(random.then_some(key))
+}
+
 /// How many arguments of a kind follow, `most` at most.
 fn count(args: &mut Args, input: &str, most: usize) -> Outcome<usize> {
     let count = args.usize(input)?;
@@ -120,6 +128,7 @@ pub fn embedding_update(args: &mut Args) -> Outcome {
         vocabulary: table.as_ref().rows(),
     });
     let update = update(args)?;
+    let rounding = rounding(args)?;
     let grad_scale = args.scalar_opt("gradScale")?;
     let contributions = Contributions::decode(args)?;
     args.work(move |site| {
@@ -128,6 +137,7 @@ pub fn embedding_update(args: &mut Args) -> Outcome {
             staged,
             contributions: contributions.list(),
             update,
+            rounding,
             grad_scale,
         };
         Ok(embedding::embedding_update(site.cx, work)?)
@@ -140,6 +150,7 @@ pub fn embedding_apply(args: &mut Args) -> Outcome {
         ids: args.slice_opt("ids")?,
         rows: args.mat("rows")?,
         update: update(args)?,
+        rounding: rounding(args)?,
         grad_scale: args.scalar_opt("gradScale")?,
     };
     args.work(move |site| Ok(embedding::embedding_apply(site.cx, work)?))
@@ -202,6 +213,22 @@ pub fn unique_ids(args: &mut Args) -> Outcome {
 pub fn stage_rows(args: &mut Args) -> Outcome {
     let (table, ids, to) = (args.rows("table")?, args.slice("ids")?, args.rows_mut("to")?);
     args.work(move |site| Ok(embedding::stage_rows(site.cx, table, ids, to)?))
+}
+
+pub fn read_ahead(args: &mut Args) -> Outcome {
+    let (table, ids) = (args.mapped_rows("table")?, args.mat_of("ids")?);
+    args.work(move |site| Ok(embedding::read_ahead(site.cx, table, ids)?))
+}
+
+pub fn copy_rows(args: &mut Args) -> Outcome {
+    let work = CopyRows {
+        rows: args.rows("rows")?,
+        from: args.usize("from")?,
+        to: args.rows_mut("to")?,
+        at: args.usize("at")?,
+        count: args.usize("count")?,
+    };
+    args.work(move |site| Ok(embedding::copy_rows(site.cx, work)?))
 }
 
 pub fn fetch_negatives(args: &mut Args) -> Outcome {

@@ -62,6 +62,8 @@ pub const OPS: &[Op] = &[
     op("sparse_add", embedding::sparse_add),
     op("unique_ids", embedding::unique_ids),
     op("stage_rows", embedding::stage_rows),
+    op("read_ahead", embedding::read_ahead),
+    op("copy_rows", embedding::copy_rows),
     op("fetch_negatives", embedding::fetch_negatives),
     op("draw_negatives", embedding::draw_negatives),
     op("draw_pool", embedding::draw_pool),

@@ -77,7 +77,7 @@ pub fn fill_trunc_normal(args: &mut Args) -> Outcome {
         low: args.f32("low")?,
         high: args.f32("high")?,
     };
-    let to = args.slice_mut("to")?;
+    let to = args.rows_mut("to")?;
     args.work(move |site| Ok(optim::fill_trunc_normal(site.cx, key, shape, to)?))
 }
 

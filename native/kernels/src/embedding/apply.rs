@@ -5,6 +5,7 @@ use super::contribution::ReadRows;
 use crate::gathered::dot;
 use crate::mat::{Disjoint, Mat, MatMut};
 use crate::optim::{AdamFactors, adam_vector};
+use crate::rng::{Key, words};
 use crate::rows::{Element, RowsMut, load_vector, store_vector};
 use crate::simd::{LANES, Simd};
 use crate::with_rows;
@@ -18,6 +19,7 @@ pub(super) enum Rule<'a> {
         m: MatMut,
         v: MatMut,
         factors: AdamFactors,
+        rounding: Option<Key>,
     },
     RowAdagrad {
         table: RowsMut,
@@ -27,6 +29,7 @@ pub(super) enum Rule<'a> {
         /// `1 - lr * weight_decay`
         keep: f32,
         grad_scale: f32,
+        rounding: Option<Key>,
     },
     /// Stored one after the other, by ascending row.
     List {
@@ -132,10 +135,17 @@ impl Rule<'_> {
                     }
                 }
                 Rule::SquareSum => return f64::from(dot::<V>(gradient, gradient, cols)),
-                Rule::LazyAdam { table, m, v, factors } => {
+                Rule::LazyAdam {
+                    table,
+                    m,
+                    v,
+                    factors,
+                    rounding,
+                } => {
                     let (m, v) = (m.row(row).as_mut_ptr(), v.row(row).as_mut_ptr());
+                    let rounding = Rounding::new(*rounding, row, cols);
                     with_rows!(RowsMut, *table, table => {
-                        adam_row::<V, _>(factors, [m, v], table.row(row), gradient)
+                        adam_row::<V, _>(factors, [m, v], table.row(row), gradient, rounding)
                     });
                 }
                 Rule::RowAdagrad {
@@ -145,11 +155,15 @@ impl Rule<'_> {
                     eps,
                     keep,
                     grad_scale,
+                    rounding,
                 } => {
                     let state = &mut state.range(row, 1)[0];
                     *state += dot::<V>(gradient, gradient, cols) * grad_scale * grad_scale / cols as f32;
                     let rate = lr * grad_scale / (state.sqrt() + eps);
-                    with_rows!(RowsMut, *table, table => descend::<V, _>(table.row(row), gradient, *keep, rate));
+                    let rounding = Rounding::new(*rounding, row, cols);
+                    with_rows!(RowsMut, *table, table => {
+                        descend::<V, _>(table.row(row), gradient, [*keep, rate], rounding)
+                    });
                 }
                 Rule::List { ids, rows } => {
                     ids.range(number, 1)[0] = row as i32;
@@ -164,6 +178,52 @@ impl Rule<'_> {
     }
 }
 
+/// How the numbers of a row are rounded to its storage: to the nearest, or up or down by random words that are a function
+/// of the key and of the number's place in the table.
+struct Rounding {
+    key: Option<Key>,
+    /// Number of the row's first word.
+    first: u64,
+    words: [u32; Rounding::WORDS],
+}
+
+impl Rounding {
+    const WORDS: usize = 64;
+
+    fn new(key: Option<Key>, row: usize, cols: usize) -> Rounding {
+        Rounding {
+            key,
+            first: (row * cols.next_multiple_of(LANES)) as u64,
+            words: [0; Rounding::WORDS],
+        }
+    }
+
+    /// Stores vector `k` of a row; vectors must come in order.
+    ///
+    /// # Safety
+    /// As [`store_vector`].
+    #[inline(always)]
+    unsafe fn store<V: Simd, E: Element>(&mut self, v: V, p: *mut E, k: usize, cols: usize) {
+        let Some(key) = self.key else {
+            // SAFETY: the caller's.
+            return unsafe { store_vector::<V, E>(v, p, k, cols) };
+        };
+        let at = k * LANES;
+        if at.is_multiple_of(Rounding::WORDS) {
+            words(key, self.first + at as u64, &mut self.words);
+        }
+        let mut lanes = [0f32; LANES];
+        // SAFETY: the row has `cols` numbers.
+        unsafe {
+            v.store(lanes.as_mut_ptr());
+            let words = &self.words[at % Rounding::WORDS..];
+            for (i, (lane, word)) in lanes.iter().zip(words).enumerate().take(cols - at) {
+                *p.add(at + i) = E::narrow_randomly(*lane, *word);
+            }
+        }
+    }
+}
+
 /// One step of Adam on a row.
 ///
 /// # Safety
@@ -174,6 +234,7 @@ unsafe fn adam_row<V: Simd, E: Element>(
     [m, v]: [*mut f32; 2],
     row: &mut [E],
     gradient: *const f32,
+    mut rounding: Rounding,
 ) {
     let (table, cols) = (row.as_mut_ptr(), row.len());
     // SAFETY: the caller's.
@@ -182,7 +243,7 @@ unsafe fn adam_row<V: Simd, E: Element>(
             let (p0, g) = (load_vector::<V, E>(table, k, cols), V::load(gradient.add(k * LANES)));
             let (m0, v0) = (load_vector::<V, f32>(m, k, cols), load_vector::<V, f32>(v, k, cols));
             let (p1, m1, v1) = adam_vector::<V>(factors, p0, g, m0, v0);
-            store_vector::<V, E>(p1, table, k, cols);
+            rounding.store::<V, E>(p1, table, k, cols);
             store_vector::<V, f32>(m1, m, k, cols);
             store_vector::<V, f32>(v1, v, k, cols);
         }
@@ -194,14 +255,19 @@ unsafe fn adam_row<V: Simd, E: Element>(
 /// # Safety
 /// `gradient` is as long as the row, rounded up to whole vectors; target features as for [`Simd`].
 #[inline(always)]
-unsafe fn descend<V: Simd, E: Element>(row: &mut [E], gradient: *const f32, keep: f32, rate: f32) {
+unsafe fn descend<V: Simd, E: Element>(
+    row: &mut [E],
+    gradient: *const f32,
+    [keep, rate]: [f32; 2],
+    mut rounding: Rounding,
+) {
     let (table, cols) = (row.as_mut_ptr(), row.len());
     // SAFETY: the caller's.
     unsafe {
         for k in 0..cols.div_ceil(LANES) {
             let p = load_vector::<V, E>(table, k, cols).mul(V::splat(keep));
             let p = V::load(gradient.add(k * LANES)).fnma(V::splat(rate), p);
-            store_vector::<V, E>(p, table, k, cols);
+            rounding.store::<V, E>(p, table, k, cols);
         }
     }
 }

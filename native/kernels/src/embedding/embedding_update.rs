@@ -12,6 +12,7 @@ use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
 use crate::mat::{Disjoint, Grad, Mat, MatMut};
 use crate::optim::{Adam, AdamFactors};
+use crate::rng::Key;
 use crate::rows::RowsMut;
 use crate::shape::{check_len, check_mat, check_mut};
 
@@ -41,6 +42,8 @@ pub struct EmbeddingUpdate<'a> {
     pub staged: Option<ReadRows<'a>>,
     pub contributions: &'a [Contribution],
     pub update: Update<'a>,
+    /// Rows stored in 16 bits are rounded by these random numbers; absent: to the nearest.
+    pub rounding: Option<Key>,
     /// Multiplies the gradient; not used by `Dense` and `SquareSum`, whose readers apply it.
     pub grad_scale: Option<&'a f32>,
 }
@@ -59,7 +62,13 @@ pub fn embedding_update(cx: &Ctx, args: EmbeddingUpdate) -> Outcome {
         return Err(fault(FaultKind::Shape, op, "staged", expected, got));
     }
     let eps = check_contributions(op, &read, args.contributions)?;
-    finish(op, cx, args.table, args.update, args.grad_scale, |rule| {
+    let last = Last {
+        table: args.table,
+        update: args.update,
+        rounding: args.rounding,
+        grad_scale: args.grad_scale,
+    };
+    finish(op, cx, last, |rule| {
         let contributions = args.contributions;
         sums::form(
             cx,
@@ -79,6 +88,8 @@ pub struct EmbeddingApply<'a> {
     pub ids: Option<&'a [i32]>, // [U]
     pub rows: Mat,      // [U, D]
     pub update: Update<'a>,
+    /// As of [`EmbeddingUpdate`].
+    pub rounding: Option<Key>,
     pub grad_scale: Option<&'a f32>,
 }
 
@@ -96,20 +107,31 @@ pub fn embedding_apply(cx: &Ctx, args: EmbeddingApply) -> Outcome {
         Some(ids) => check_ascending(op, "ids", ids, table.rows())?,
         None => table.rows(),
     };
-    finish(op, cx, args.table, args.update, args.grad_scale, |rule| {
-        direct::apply(cx, rule, args.rows, args.ids, count)
-    })
+    let last = Last {
+        table: args.table,
+        update: args.update,
+        rounding: args.rounding,
+        grad_scale: args.grad_scale,
+    };
+    finish(op, cx, last, |rule| direct::apply(cx, rule, args.rows, args.ids, count))
+}
+
+/// What becomes of sums.
+struct Last<'a> {
+    table: RowsMut,
+    update: Update<'a>,
+    rounding: Option<Key>,
+    grad_scale: Option<&'a f32>,
 }
 
 /// Turns an update into its rule, runs `each` with it, and keeps the square sum that it returns.
-fn finish(
-    op: &'static str,
-    cx: &Ctx,
-    table: RowsMut,
-    update: Update,
-    grad_scale: Option<&f32>,
-    each: impl FnOnce(&Rule) -> f64,
-) -> Outcome {
+fn finish(op: &'static str, cx: &Ctx, last: Last, each: impl FnOnce(&Rule) -> f64) -> Outcome {
+    let Last {
+        table,
+        update,
+        rounding,
+        grad_scale,
+    } = last;
     check_update(op, table, &update)?;
     let mut sum = None;
     let rule = match update {
@@ -128,6 +150,7 @@ fn finish(
             m,
             v,
             factors: AdamFactors::new(&hyper, grad_scale),
+            rounding,
         },
         Update::RowAdagrad {
             state,
@@ -141,6 +164,7 @@ fn finish(
             eps,
             keep: 1.0 - lr * weight_decay,
             grad_scale: grad_scale.copied().unwrap_or(1.0),
+            rounding,
         },
     };
     let square = each(&rule);

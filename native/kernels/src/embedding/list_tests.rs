@@ -232,6 +232,7 @@ fn applying_a_list_is_updating_by_its_contributions_to_the_bit() {
                 staged: None,
                 contributions: &floats.contributions(&case),
                 update,
+                rounding: None,
                 grad_scale: Some(&0.5),
             };
             embedding_update(&cx, args).expect("a clean run");
@@ -242,6 +243,7 @@ fn applying_a_list_is_updating_by_its_contributions_to_the_bit() {
                 ids: Some(&list.ids),
                 rows: list.read().rows,
                 update,
+                rounding: None,
                 grad_scale: Some(&0.5),
             };
             embedding_apply(&cx, args).expect("a clean run");
@@ -270,6 +272,7 @@ fn a_gradient_of_all_rows_needs_no_ids() {
                 ids,
                 rows,
                 update,
+                rounding: None,
                 grad_scale: None,
             };
             embedding_apply(&cx, args).expect("a clean run");

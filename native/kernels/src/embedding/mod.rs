@@ -3,6 +3,7 @@
 
 mod apply;
 mod contribution;
+mod copy_rows;
 mod direct;
 mod draw_negatives;
 pub mod embedding_gather;
@@ -11,16 +12,19 @@ mod embedding_update;
 mod fetch_negatives;
 pub mod naive;
 mod parts;
+mod read_ahead;
 mod runs;
 mod sort;
 mod stage_rows;
 mod sums;
 
 pub use contribution::{Contribution, MAX_CONTRIBUTIONS, ReadRows};
+pub use copy_rows::{CopyRows, copy_rows};
 pub use draw_negatives::{Alias, Sampler, alias_table, draw_negatives, draw_pool};
 pub use embedding_reduce::{RowList, RowListMut, embedding_reduce, sparse_add};
 pub use embedding_update::{EmbeddingApply, EmbeddingUpdate, Update, embedding_apply, embedding_update};
 pub use fetch_negatives::{FetchNegatives, fetch_negatives};
+pub use read_ahead::{MappedRows, read_ahead};
 pub use stage_rows::{IdList, MAX_ID_LISTS, stage_rows, unique_ids};
 
 #[cfg(test)]

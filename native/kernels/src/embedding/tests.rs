@@ -236,6 +236,7 @@ fn update(
         staged: None,
         contributions: &contributions,
         update: rule(rest),
+        rounding: None,
         grad_scale: None,
     };
     embedding_update(cx, args).expect("a clean run");
@@ -470,6 +471,7 @@ fn an_id_outside_the_table_is_refused_and_nothing_is_updated() {
             eps: 1e-8,
             weight_decay: 0.0,
         },
+        rounding: None,
         grad_scale: None,
     };
     let fault = embedding_update(&Ctx::new(1), args).expect_err("a fault");

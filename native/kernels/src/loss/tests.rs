@@ -151,6 +151,7 @@ fn run_from(cx: &Ctx, p: &Problem, half: bool, source: Source) -> Result<Vec<Pad
             staged: None,
             contributions: &contributions,
             update,
+            rounding: None,
             grad_scale: None,
         },
     )?;

@@ -5,6 +5,8 @@ use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
 use crate::mat::Disjoint;
 use crate::rng::{Key, philox_raw, uniform, word};
+use crate::rows::{Element, RowsMut};
+use crate::with_rows;
 
 pub fn fill_constant(cx: &Ctx, value: f32, to: &mut [f32]) -> Outcome {
     fill(cx, to, |_| value);
@@ -31,8 +33,8 @@ pub struct TruncNormal {
     pub high: f32,
 }
 
-/// The bounds must leave a tenth of a standard deviation on both sides of the mean, so that redrawing ends soon.
-pub fn fill_trunc_normal(cx: &Ctx, key: Key, shape: TruncNormal, to: &mut [f32]) -> Outcome {
+/// `to` is a whole matrix; 16-bit storage is rounded to the nearest. The bounds must leave a tenth of a standard deviation on both sides of the mean, so that redrawing ends soon.
+pub fn fill_trunc_normal(cx: &Ctx, key: Key, shape: TruncNormal, to: RowsMut) -> Outcome {
     let TruncNormal { mean, std, low, high } = shape;
     let op = "fill_trunc_normal";
     ordered(op, low, high)?;
@@ -46,7 +48,7 @@ pub fn fill_trunc_normal(cx: &Ctx, key: Key, shape: TruncNormal, to: &mut [f32])
             format!("{low}..{high}"),
         ));
     }
-    fill_fours(cx, to, |four| {
+    let values = |four| {
         let mut x = normals(key, four, 0).map(|x| mean + std * x);
         for (lane, x) in x.iter_mut().enumerate() {
             let mut attempt = 0;
@@ -56,6 +58,13 @@ pub fn fill_trunc_normal(cx: &Ctx, key: Key, shape: TruncNormal, to: &mut [f32])
             }
         }
         x
+    };
+    with_rows!(RowsMut, to, to => {
+        if to.stride != to.cols && to.rows > 1 {
+            return Err(fault(FaultKind::Shape, op, "to", "a whole matrix", "a column range"));
+        }
+        // SAFETY: the caller's view, which lies together.
+        fill_fours(cx, unsafe { std::slice::from_raw_parts_mut(to.ptr, to.rows * to.cols) }, values);
     });
     Ok(())
 }
@@ -90,7 +99,7 @@ fn fill(cx: &Ctx, to: &mut [f32], value: impl Fn(u64) -> f32 + Sync) {
 }
 
 /// Elements `4 i..4 i + 4` are `values(i)`.
-fn fill_fours(cx: &Ctx, to: &mut [f32], values: impl Fn(u64) -> [f32; 4] + Sync) {
+fn fill_fours<E: Element>(cx: &Ctx, to: &mut [E], values: impl Fn(u64) -> [f32; 4] + Sync) {
     let len = to.len();
     let to = Disjoint::new(to);
     cx.pool.run(len.div_ceil(TILE), |task, _| {
@@ -98,7 +107,8 @@ fn fill_fours(cx: &Ctx, to: &mut [f32], values: impl Fn(u64) -> [f32; 4] + Sync)
         // SAFETY: tasks own disjoint ranges.
         let tile = unsafe { to.range(from, TILE.min(len - from)) };
         for (i, four) in tile.chunks_mut(4).enumerate() {
-            four.copy_from_slice(&values((from / 4 + i) as u64)[..four.len()]);
+            let values = values((from / 4 + i) as u64);
+            four.iter_mut().zip(values).for_each(|(to, x)| *to = E::narrow(x));
         }
     });
 }

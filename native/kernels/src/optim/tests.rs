@@ -3,7 +3,9 @@
 use super::naive::Step;
 use super::*;
 use crate::fault::{FaultKind, Outcome};
+use crate::mat::MatMut;
 use crate::rng::Key;
+use crate::rows::RowsMut;
 use crate::testing::*;
 
 const LENGTHS: [usize; 8] = [0, 1, 7, 8, 9, 1000, TILE, 2 * TILE + 3];
@@ -177,7 +179,7 @@ fn fills_have_the_stated_moments_and_do_not_depend_on_threads() {
             low: -2.0,
             high: 2.0,
         },
-        &mut x,
+        RowsMut::F32(MatMut::new(&mut x, 1, len)),
     )
     .expect("fill");
     let (mean, std) = moments(&x);
@@ -200,7 +202,12 @@ fn impossible_options_are_refused() {
     let kind = |outcome: Outcome| outcome.map_err(|fault| (fault.kind, fault.input));
     let refused = |input| Err((FaultKind::Argument, input));
     assert_eq!(
-        kind(fill_trunc_normal(&cx, Key(0, 0), far, &mut a)),
+        kind(fill_trunc_normal(
+            &cx,
+            Key(0, 0),
+            far,
+            RowsMut::F32(MatMut::new(&mut a, 1, 4))
+        )),
         refused("low, high")
     );
     assert_eq!(

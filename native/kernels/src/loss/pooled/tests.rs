@@ -93,6 +93,7 @@ fn run_from(cx: &Ctx, p: &Problem, pool: &[i32], mask: Mask, source: Source) -> 
             update: Update::Dense {
                 grad: dtable.overwrite(),
             },
+            rounding: None,
             grad_scale: None,
         },
     )?;

@@ -170,6 +170,7 @@ impl Case {
                 update: Update::Dense {
                     grad: dtable.overwrite(),
                 },
+                rounding: None,
                 grad_scale: None,
             },
         )?;
