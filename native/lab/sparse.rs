@@ -298,7 +298,6 @@ fn dense(b: &Bench) {
                 m: &mut m,
                 v: &mut v,
                 hyper: ADAM,
-                rounding: None,
                 grad_scale: None,
             },
         )

@@ -153,6 +153,21 @@ function checkNegatives({ kind, shares, pool, count, sharing }: Config['loss']['
     );
 }
 
+function checkTables({ mapTables, optimizer, loss }: Config): void {
+  const { tableStorage } = optimizer;
+  if (tableStorage === 'f32' && !mapTables) return;
+  const what = mapTables ? 'mapTables = true' : `optimizer.tableStorage = ${tableStorage}`;
+  const refuse = (other: string, remedy: string): never => {
+    throw new UserError('bad-value', `config: ${what} with ${other}`, remedy);
+  };
+  if (optimizer.table === 'adamw')
+    refuse('optimizer.table = adamw, which updates every row at every step', 'Set optimizer.table: row-adagrad.');
+  if (optimizer.ema !== undefined)
+    refuse(`optimizer.ema = ${optimizer.ema}, a second table in f32`, 'Leave optimizer.ema out.');
+  if (mapTables && loss.kind === 'full-softmax')
+    refuse('loss.kind = full-softmax, which reads every row at every step', 'Set loss.kind: sampled-softmax.');
+}
+
 /** Derived values and rules that span several keys. */
 function finish(config: Config): ResolvedConfig {
   const { model } = config;
@@ -171,6 +186,7 @@ function finish(config: Config): ResolvedConfig {
     );
   }
   checkNegatives(config.loss.negatives);
+  checkTables(config);
   const width = model.d / model.heads;
   return { ...config, model: { ...model, dqk: model.dqk ?? width, dv: model.dv ?? width } };
 }

@@ -89,7 +89,10 @@ const negatives = z.strictObject({
 });
 
 const loss = z.strictObject({
-  kind: z.enum(['sampled-softmax', 'full-softmax', 'bce', 'gbce']).default('sampled-softmax'),
+  kind: z
+    .enum(['sampled-softmax', 'full-softmax', 'bce', 'gbce', 'auto'])
+    .default('sampled-softmax')
+    .describe('auto: full softmax where it costs no more than the sampled one, measured once when a run is made'),
   temperature: z.number().positive().default(0.05).describe('logits are divided by it'),
   normalizeUser: z.boolean().default(true).describe('L2-normalise the model output'),
   normalizeItem: z.boolean().default(true).describe('L2-normalise item rows'),
@@ -113,6 +116,10 @@ const optimizer = z.strictObject({
     .enum(['adamw', 'lazy-adam', 'row-adagrad'])
     .default('adamw')
     .describe('item table: every row every step, touched rows only, or one accumulator a row'),
+  tableStorage: z
+    .enum(['f32', 'f16', 'bf16'])
+    .default('f32')
+    .describe('rows of the item table; 16 bits are rounded randomly, without bias, and not for adamw'),
   tableLr: z.number().positive().max(10).optional().describe('learning rate of the item table; lr unless given'),
   clip: z
     .number()
@@ -180,6 +187,10 @@ export const configSchema = z.strictObject({
     .enum(['on', 'off'])
     .default('on')
     .describe('sparse work of a lane beside the computing of another. Never changes a result'),
+  mapTables: z
+    .boolean()
+    .default(false)
+    .describe('item table and its optimiser state in memory-mapped files, larger than memory. Never changes a result'),
   window: z
     .enum(['latest', 'sliding'])
     .default('latest')

@@ -62,7 +62,7 @@ export async function runTraining(
   try {
     const shape = shapeModel(config, source, options.model);
     const counts = countItems(source, config.trainOn === 'train' ? 'validation' : 'test');
-    const learner = new Learner({ device, config, shape, counts, world });
+    const learner = new Learner({ device, config, shape, counts, world, tableFolder: run.path });
     const peakFlops = leads ? await measurePeak(device) : 1;
     const plans = planSteps(
       source,

@@ -13,6 +13,7 @@ import { windowsToTrain } from '../train/plan-steps.js';
 import { holdRun, placeOf, RunFolder } from '../train/run-folder.js';
 import { UserError } from '../util/errors.js';
 import { sha256File } from '../util/hash.js';
+import { chooseLoss } from './choose-loss.js';
 import { findData, openData } from './open-data.js';
 import { openStore, requireBuilder } from './open-run.js';
 import { runTraining, type SharedJob } from './run-training.js';
@@ -60,7 +61,11 @@ async function lead(ranks: Ranks, options: TrainOptions): Promise<TrainReport> {
   const path = options.run ?? defaultRun(options, preliminary);
   using lock = await holdRun(path);
   const { source, input } = await openData(options, found, path);
-  const { config, choices } = resolveForLog(logStatistics(source), ...given);
+  const resolved = resolveForLog(logStatistics(source), ...given);
+  const known = RunFolder.exists(path) ? RunFolder.open(path).description.config.loss.kind : undefined;
+  const chosen = await chooseLoss(resolved.config, source.items, known);
+  const { config } = chosen;
+  const choices = [...resolved.choices, ...chosen.choices];
   const description = {
     config,
     model: options.model?.(config, source.hasTime).kind ?? config.model.kind,

@@ -23,13 +23,15 @@ export async function exportWeights(run: string, file: string, options: OpenRunO
   syncFolder(dirname(file));
 }
 
-/** Tensors are read one at a time, so the size of the model does not matter. */
+/** Tensors are read piece by piece, so the size of the model does not matter. */
 export async function writeWeights(model: Model, file: string): Promise<void> {
   const tensors = model.stored();
   const specs = Object.fromEntries(tensors.map(({ name, dtype, shape }) => [name, { dtype, shape }]));
   const writer = new SafetensorsWriter(file, specs, { format: 'turbogr-weights', model: model.definition.kind });
   try {
-    for (const { name, read } of tensors) writer.append(name, await read());
+    for (const { name, read } of tensors) {
+      for await (const piece of read()) writer.append(name, piece);
+    }
   } catch (error) {
     writer.abandon();
     throw error;

@@ -63,6 +63,7 @@ export interface Addon {
   open(threads: number, sparseThreads: number, portable: boolean, values: Float64Array): number | NativeFault;
   close(device: number): void;
   alloc(device: number, dtype: number, rows: number, cols: number, panels: boolean): number | NativeFault;
+  allocMapped(device: number, folder: string, dtype: number, rows: number, cols: number): number | NativeFault;
   view(device: number, handle: number, from: number, cols: number): number | NativeFault;
   free(device: number, handle: number): NativeFault | null;
   upload(device: number, stream: number, handle: number, data: ArrayBufferView, finite: boolean): NativeFault | null;

@@ -55,6 +55,12 @@ export class Device implements TensorHome {
     return new Tensor(this, accept(handle), dtype, shape, { layout });
   }
 
+  /** A new tensor of zeros in a file of `folder` that nobody else sees: it may be larger than the memory there is. */
+  mappedTensor<D extends Dtype>(shape: Shape, dtype: D, folder: string): Tensor<D> {
+    const handle = this.#addon.allocMapped(this.#id, folder, DTYPES.indexOf(dtype), shape[0], shape[1]);
+    return new Tensor(this, accept(handle), dtype, shape);
+  }
+
   /** A tensor with these contents, one row unless a shape is given. The data is copied before this returns. */
   from(data: Float32Array, shape?: Shape, options?: UploadOptions): Tensor<'f32'>;
   from(data: Uint16Array, shape?: Shape, options?: UploadOptions): Tensor<'f16'>;

@@ -3,11 +3,18 @@
 import type { RandomKey } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import { fillConstant, fillNormal, fillTruncNormal, fillUniform } from '../ops/fill.js';
-import type { Tensor } from '../tensor/tensor.js';
+import type { RowDtype } from '../ops/row-source.js';
+import { isF32, type Tensor } from '../tensor/tensor.js';
 import type { Init } from './parameter-spec.js';
 
 /** Enqueues the filling of `to`. */
-export function initialize(device: Device, to: Tensor<'f32'>, init: Init, key: RandomKey): void {
+export function initialize(device: Device, to: Tensor<RowDtype>, init: Init, key: RandomKey): void {
+  if (init.kind === 'trunc-normal') {
+    fillTruncNormal(device, to, key, { std: init.std, low: -2 * init.std, high: 2 * init.std });
+    return;
+  }
+  if (!isF32(to))
+    throw new Error(`rows of ${to.dtype} start from a truncated normal distribution, not from ${init.kind}`);
   switch (init.kind) {
     case 'values':
       return device.upload(to, Float32Array.from(init.values));
@@ -17,7 +24,5 @@ export function initialize(device: Device, to: Tensor<'f32'>, init: Init, key: R
       return fillUniform(device, to, key, { low: -init.bound, high: init.bound });
     case 'normal':
       return fillNormal(device, to, key, { std: init.std });
-    case 'trunc-normal':
-      return fillTruncNormal(device, to, key, { std: init.std, low: -2 * init.std, high: 2 * init.std });
   }
 }

@@ -2,6 +2,7 @@
 //
 // V items, N longest sequence + output slots.
 
+import type { RowDtype } from '../ops/row-source.js';
 import type { ModelDefinition } from './definition.js';
 import type { Scoring } from './scorer.js';
 
@@ -26,4 +27,12 @@ export interface ModelShape {
   readonly actions: number;
   readonly sideFeatures: readonly SideFeature[];
   readonly scoring: Scoring;
+  /** Of the item table; f32 in memory by default. */
+  readonly itemStorage?: RowStorage;
+}
+
+export interface RowStorage {
+  readonly dtype: RowDtype;
+  /** Folder of a file in which the rows lie; in memory when absent. */
+  readonly mappedIn?: string | undefined;
 }

@@ -6,7 +6,9 @@
 import { createHash } from 'node:crypto';
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
+import { readRows, writeRows } from '../ops/copy-rows.js';
 import { Parameter } from '../ops/parameter.js';
+import type { RowDtype } from '../ops/row-source.js';
 import { Table } from '../ops/table.js';
 import type { Tape } from '../ops/tape.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
@@ -24,7 +26,7 @@ import { Scorer } from './scorer.js';
 /** A tensor of the model, by the name it has in files. */
 export interface NamedWeight {
   readonly name: string;
-  readonly value: Tensor<'f32'>;
+  readonly value: Tensor<RowDtype>;
 }
 
 export class Model {
@@ -58,27 +60,28 @@ export class Model {
       matrix('positions', [shape.positions, d], xavierNormal(shape.positions, d)),
       ...shape.definition.parameters,
     ];
-    this.all = [...tableSpecs, ...this.specs].map((spec, purpose) => {
-      const value = device.tensor([spec.rows, spec.cols]);
-      initialize(device, value, spec.init, { seed, step: 0, purpose });
-      return { name: spec.name, value };
+    this.tables = tableSpecs.map((spec, i) => {
+      const { dtype, mappedIn } = (i === 0 ? shape.itemStorage : undefined) ?? { dtype: 'f32' };
+      const size = [spec.rows, spec.cols] as const;
+      const value = mappedIn === undefined ? device.tensor(size, dtype) : device.mappedTensor(size, dtype, mappedIn);
+      initialize(device, value, spec.init, { seed, step: 0, purpose: i });
+      return new Table(device, spec.name, value, mappedIn);
     });
-    this.tables = this.all.slice(0, tableSpecs.length).map(({ name, value }) => new Table(device, name, value));
-    this.parameters = this.all.slice(tableSpecs.length).map(({ name, value }) => new Parameter(device, name, value));
+    this.parameters = this.specs.map((spec, i) => {
+      const value = device.tensor([spec.rows, spec.cols]);
+      initialize(device, value, spec.init, { seed, step: 0, purpose: tableSpecs.length + i });
+      return new Parameter(device, spec.name, value);
+    });
+    this.all = [...this.tables, ...this.parameters];
     this.#byName = new Map(this.parameters.map(parameter => [parameter.name, parameter]));
     const [items, ...sides] = this.tables;
     const [positions] = this.parameters;
     this.embedding = new InputEmbedding({ items: items!, sides, positions: positions!, dropout: shape.dropout });
-    this.scorer = new Scorer(items!, this.itemRows, shape.scoring);
+    this.scorer = new Scorer(items!, shape.scoring);
   }
 
   get items(): Table {
     return this.tables[0]!;
-  }
-
-  /** [V, D] rows of the item table. */
-  get itemRows(): Tensor<'f32'> {
-    return this.all[0]!.value;
   }
 
   get definition(): ModelDefinition {
@@ -114,13 +117,13 @@ export class Model {
     return new BatchTensors(this.device, input, this.shape, stream);
   }
 
-  /** The weights by name, for checkpoints and export; each is read when its turn comes. */
-  stored(): { name: string; dtype: 'F32'; shape: readonly number[]; read: () => Promise<Float32Array> }[] {
+  /** The weights by name, for checkpoints and export, all as f32; each is read in pieces when its turn comes. */
+  stored(): { name: string; dtype: 'F32'; shape: readonly number[]; read: () => AsyncIterable<Float32Array> }[] {
     return this.all.map(({ name, value }) => ({
       name,
       dtype: 'F32',
       shape: value.shape,
-      read: () => this.device.read(value),
+      read: () => readRows(this.device, value),
     }));
   }
 
@@ -135,7 +138,9 @@ export class Model {
         'Load weights of the same architecture, sizes and catalogue.',
       );
     }
-    for (const { name, value } of this.all) this.device.upload(value, file.read(name, 'F32'));
+    for (const { name, value } of this.all) {
+      writeRows(this.device, value, (start, into) => file.readInto(name, 'F32', start, into));
+    }
   }
 
   /** SHA-256 over names, shapes and bytes of all weights. */
@@ -143,7 +148,7 @@ export class Model {
     const hash = createHash('sha256');
     for (const { name, shape, read } of this.stored()) {
       hash.update(`${name} ${shape.join('x')}\n`);
-      hash.update(await read());
+      for await (const piece of read()) hash.update(piece);
     }
     return hash.digest('hex');
   }

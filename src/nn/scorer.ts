@@ -3,11 +3,12 @@
 //
 // T tokens, C states, V items, D width.
 
+import { copyRows } from '../ops/copy-rows.js';
 import { l2Norm } from '../ops/l2-norm.js';
 import type { LogitOptions } from '../ops/sampled-loss.js';
 import type { Table } from '../ops/table.js';
 import type { Tape } from '../ops/tape.js';
-import type { Tensor } from '../tensor/tensor.js';
+import { isF32, type Tensor } from '../tensor/tensor.js';
 
 export interface Scoring {
   /** Logits are divided by it. */
@@ -21,13 +22,10 @@ export interface Scoring {
 export class Scorer {
   readonly items: Table;
   readonly scoring: Scoring;
-  readonly #rows: Tensor<'f32'>;
 
-  /** `rows` are the table's. */
-  constructor(items: Table, rows: Tensor<'f32'>, scoring: Scoring) {
+  constructor(items: Table, scoring: Scoring) {
     this.items = items;
     this.scoring = scoring;
-    this.#rows = rows;
   }
 
   /** How a loss forms its logits. */
@@ -38,12 +36,22 @@ export class Scorer {
 
   /** [V, D] rows by whose dot product with a state items are ranked. */
   itemVectors(tape: Tape): Tensor<'f32'> {
-    return this.scoring.normalizeItem ? l2Norm(tape, this.#rows) : this.#rows;
+    const rows = this.#floats(tape);
+    return this.scoring.normalizeItem ? l2Norm(tape, rows) : rows;
   }
 
   /** [V, D] rows of length 1: their dot products are cosines. */
   itemDirections(tape: Tape): Tensor<'f32'> {
-    return l2Norm(tape, this.#rows);
+    return l2Norm(tape, this.#floats(tape));
+  }
+
+  /** [V, D] rows of the table, a copy if it is stored otherwise. */
+  #floats(tape: Tape): Tensor<'f32'> {
+    const { value } = this.items;
+    if (isF32(value)) return value;
+    const to = tape.output(value.rows, value.cols);
+    copyRows(tape.device, { rows: value, from: 0, to, at: 0, count: value.rows });
+    return to;
   }
 
   /** [C * D] states on the host, scaled so that their dot product with an item's vector is the logit. */

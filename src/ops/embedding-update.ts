@@ -3,7 +3,7 @@
 //
 // V rows, U rows of a list, D width.
 
-import type { Call, GradTarget, StreamName } from '../native/call.js';
+import type { Call, GradTarget, RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
 import type { AdamHyper } from './adamw.js';
@@ -23,6 +23,8 @@ export type TableUpdate =
 export interface EmbeddingUpdateOptions {
   /** A scalar that multiplies the gradient: clipping. Not for 'dense' and 'square-sum'. */
   gradScale?: Tensor<'f32'> | undefined;
+  /** Rows stored in 16 bits are rounded by these random numbers; absent: to the nearest. */
+  rounding?: RandomKey | undefined;
   stream?: StreamName | undefined;
 }
 
@@ -42,7 +44,8 @@ export function embeddingUpdate(
 ): void {
   const staged = source.ids && source;
   const call = device.call('embedding_update').tensor(table).tensor(staged?.value).tensor(staged?.ids);
-  writeContributions(writeUpdate(call, update).tensor(options.gradScale), contributions).submit(options.stream);
+  writeRounding(writeUpdate(call, update), options.rounding).tensor(options.gradScale);
+  writeContributions(call, contributions).submit(options.stream);
 }
 
 export interface GradientRows {
@@ -60,7 +63,7 @@ export function embeddingApply(
   options: EmbeddingUpdateOptions = {},
 ): void {
   const call = device.call('embedding_apply').tensor(table).tensor(ids).tensor(rows);
-  writeUpdate(call, update).tensor(options.gradScale).submit(options.stream);
+  writeRounding(writeUpdate(call, update), options.rounding).tensor(options.gradScale).submit(options.stream);
 }
 
 function writeUpdate(call: Call, update: TableUpdate): Call {
@@ -74,4 +77,8 @@ function writeUpdate(call: Call, update: TableUpdate): Call {
     default:
       return call.number(3).tensor(update.state).number(update.lr).number(update.eps).number(update.weightDecay);
   }
+}
+
+function writeRounding(call: Call, key: RandomKey | undefined): Call {
+  return call.flag(key !== undefined).random(key ?? { seed: 0, step: 0, purpose: 0 });
 }

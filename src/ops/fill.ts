@@ -3,6 +3,7 @@
 import type { RandomKey } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
+import type { RowDtype } from './row-source.js';
 
 export function fillConstant(device: Device, to: Tensor<'f32'>, value: number): void {
   device.call('fill_constant').number(value).tensor(to).submit();
@@ -30,7 +31,7 @@ export function fillNormal(
 /** A normal distribution cut to [low, high] (absolute bounds), by redrawing. */
 export function fillTruncNormal(
   device: Device,
-  to: Tensor<'f32'>,
+  to: Tensor<RowDtype>,
   key: RandomKey,
   { mean = 0, std, low, high }: { mean?: number; std: number; low: number; high: number },
 ): void {

@@ -6,7 +6,7 @@
 import type { Tensor } from '../tensor/tensor.js';
 
 /** How rows are stored. */
-export type RowDtype = 'f32' | 'f16';
+export type RowDtype = 'f32' | 'f16' | 'bf16';
 
 /** Row ids[t, p] gets scale * coef[t, p] * source[t]. The tensors must live until the gradient is reduced or applied. */
 export interface Contribution {

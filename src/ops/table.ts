@@ -18,8 +18,11 @@ export class Table<D extends RowDtype = RowDtype> implements RowSource {
   readonly rowGradient: RowGradient;
   /** From losses over the whole table. */
   readonly gradient: DenseGradient;
+  /** Folder of the files in which its rows lie, and those of its optimiser; in memory when absent. */
+  readonly mappedIn: string | undefined;
 
-  constructor(device: Device, name: string, value: Tensor<D>) {
+  constructor(device: Device, name: string, value: Tensor<D>, mappedIn?: string) {
+    this.mappedIn = mappedIn;
     this.name = name;
     this.value = value;
     this.rowGradient = new RowGradient(device, this);

@@ -6,6 +6,7 @@
 
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
+import type { RowDtype } from './row-source.js';
 import { expectShape, expectSize } from './shape-rule.js';
 import type { Excluded } from './top-k.js';
 
@@ -20,7 +21,7 @@ export interface TargetRankOptions {
 export function targetRank(
   device: Device,
   queries: Tensor<'f32'>,
-  table: Tensor<'f32' | 'f16'>,
+  table: Tensor<RowDtype>,
   { targets, excluded, bonus }: TargetRankOptions,
 ): Tensor<'i32'> {
   expectShape('target_rank', 'table', table, table.rows, queries.cols);

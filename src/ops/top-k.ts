@@ -4,6 +4,7 @@
 
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
+import type { RowDtype } from './row-source.js';
 import { expectShape, expectSize } from './shape-rule.js';
 
 /** Items to leave out: for query q ids[offsets[q] .. offsets[q + 1] - 1], in any order. */
@@ -28,7 +29,7 @@ export interface TopKOptions {
 export function topK(
   device: Device,
   queries: Tensor<'f32'>,
-  table: Tensor<'f32' | 'f16'>,
+  table: Tensor<RowDtype>,
   { k, excluded }: TopKOptions,
 ): TopK {
   expectShape('top_k', 'table', table, table.rows, queries.cols);

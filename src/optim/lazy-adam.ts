@@ -9,8 +9,8 @@ import {
   type TableOptimizer,
   type TableStep,
   tableSquareSum,
+  tableZeros,
   updateTable,
-  zeros,
 } from './table-optimizer.js';
 
 export class LazyAdam implements TableOptimizer {
@@ -21,8 +21,8 @@ export class LazyAdam implements TableOptimizer {
   constructor(device: Device, table: Table) {
     this.#device = device;
     this.#table = table;
-    const { rows, cols } = table.value;
-    this.state = [zeros(device, `${table.name}.m`, rows, cols), zeros(device, `${table.name}.v`, rows, cols)];
+    const { shape } = table.value;
+    this.state = [tableZeros(device, table, 'm', shape), tableZeros(device, table, 'v', shape)];
   }
 
   prepare(gradient: TableGradient): TableGradient {
@@ -33,9 +33,9 @@ export class LazyAdam implements TableOptimizer {
     tableSquareSum(this.#device, this.#table, gradient, to);
   }
 
-  apply(gradient: TableGradient, { hyper, gradScale }: TableStep): void {
+  apply(gradient: TableGradient, { hyper, ...options }: TableStep): void {
     const [m, v] = this.state;
     const update = { kind: 'lazy-adam', m: m.value, v: v.value, hyper } as const;
-    updateTable(this.#device, this.#table, gradient, update, gradScale);
+    updateTable(this.#device, this.#table, gradient, update, options);
   }
 }

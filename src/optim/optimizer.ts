@@ -2,17 +2,21 @@
 // by their common norm. The three table optimisers are different optimisers, not speeds of one: dense-adamw.ts,
 // lazy-adam.ts, row-adagrad.ts.
 
+import type { RandomKey } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import { adamw, type AdamHyper } from '../ops/adamw.js';
 import { clipScale } from '../ops/clip-scale.js';
 import { fillConstant } from '../ops/fill.js';
 import { squareSum } from '../ops/square-sum.js';
-import type { Tensor } from '../tensor/tensor.js';
+import { isF32, type Tensor } from '../tensor/tensor.js';
 import { DenseAdamW } from './dense-adamw.js';
 import type { Gradients, Trained } from './gradients.js';
 import { LazyAdam } from './lazy-adam.js';
 import { RowAdagrad } from './row-adagrad.js';
 import { type NamedState, type TableOptimizer, zeros } from './table-optimizer.js';
+
+/** Purpose of those numbers, far from the others of a step; each table has its own. */
+const ROUNDING = 5 << 20;
 
 const TABLE_OPTIMIZERS = { adamw: DenseAdamW, 'lazy-adam': LazyAdam, 'row-adagrad': RowAdagrad };
 
@@ -25,6 +29,8 @@ export interface OptimizerSettings {
   readonly table: keyof typeof TABLE_OPTIMIZERS;
   /** Largest norm of all gradients together; no clipping when absent. */
   readonly clip?: number | undefined;
+  /** Of the random numbers that round tables stored in 16 bits. */
+  readonly seed?: number;
 }
 
 export interface StepRates {
@@ -79,14 +85,21 @@ export class Optimizer {
       const rates = hyper(lr, this.#trained.decays[i] ? weightDecay : 0);
       adamw(this.#device, { p, g, m: m.value, v: v.value, hyper: rates, gradScale });
     });
-    const rates = { hyper: hyper(tableLr, 0), gradScale };
-    tables.forEach((gradient, i) => gradient && this.#tables[i]!.apply(gradient, rates));
+    tables.forEach((gradient, i) => {
+      const rounding = this.#rounding(i, step);
+      if (gradient) this.#tables[i]!.apply(gradient, { hyper: hyper(tableLr, 0), gradScale, rounding });
+    });
     return gradients;
   }
 
   /** Optimiser state by name, for checkpoints. */
   state(): NamedState[] {
     return [...this.#moments.flat(), ...this.#tables.flatMap(table => table.state)];
+  }
+
+  #rounding(table: number, step: number): RandomKey | undefined {
+    const { seed = 0 } = this.#settings;
+    return isF32(this.#trained.tables[table]!.value) ? undefined : { seed, step, purpose: ROUNDING + table };
   }
 
   /** Factor that brings the norm of all gradients to `most` at most. */

@@ -9,8 +9,8 @@ import {
   type TableOptimizer,
   type TableStep,
   tableSquareSum,
+  tableZeros,
   updateTable,
-  zeros,
 } from './table-optimizer.js';
 
 export class RowAdagrad implements TableOptimizer {
@@ -21,7 +21,7 @@ export class RowAdagrad implements TableOptimizer {
   constructor(device: Device, table: Table) {
     this.#device = device;
     this.#table = table;
-    this.state = [zeros(device, `${table.name}.sum`, 1, table.value.rows)];
+    this.state = [tableZeros(device, table, 'sum', [1, table.value.rows])];
   }
 
   prepare(gradient: TableGradient): TableGradient {
@@ -32,8 +32,8 @@ export class RowAdagrad implements TableOptimizer {
     tableSquareSum(this.#device, this.#table, gradient, to);
   }
 
-  apply(gradient: TableGradient, { hyper: { lr, eps, weightDecay }, gradScale }: TableStep): void {
+  apply(gradient: TableGradient, { hyper: { lr, eps, weightDecay }, ...options }: TableStep): void {
     const [{ value: state }] = this.state;
-    updateTable(this.#device, this.#table, gradient, { kind: 'row-adagrad', state, lr, eps, weightDecay }, gradScale);
+    updateTable(this.#device, this.#table, gradient, { kind: 'row-adagrad', state, lr, eps, weightDecay }, options);
   }
 }

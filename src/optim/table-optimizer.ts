@@ -1,12 +1,13 @@
 // What the table optimisers share: one interface, and how a gradient in any of its forms becomes an update.
 
+import type { RandomKey } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { AdamHyper } from '../ops/adamw.js';
 import { embeddingApply, embeddingUpdate, type TableUpdate } from '../ops/embedding-update.js';
 import { fillConstant } from '../ops/fill.js';
 import { squareSum } from '../ops/square-sum.js';
 import type { Table } from '../ops/table.js';
-import type { Tensor } from '../tensor/tensor.js';
+import type { Shape, Tensor } from '../tensor/tensor.js';
 import type { TableGradient } from './gradients.js';
 
 /** A tensor of optimiser state, by its name in checkpoints. */
@@ -20,6 +21,8 @@ export interface TableStep {
   readonly hyper: AdamHyper;
   /** A scalar that multiplies the gradient: clipping. */
   readonly gradScale?: Tensor<'f32'> | undefined;
+  /** Random numbers by which rows stored in 16 bits are rounded. */
+  readonly rounding?: RandomKey | undefined;
 }
 
 /** The optimiser of one table, with its state. */
@@ -39,15 +42,21 @@ export function zeros(device: Device, name: string, rows: number, cols: number):
   return { name, value };
 }
 
+/** State of a table's optimiser, where the table is. */
+export function tableZeros(device: Device, table: Table, suffix: string, shape: Shape): NamedState {
+  const name = `${table.name}.${suffix}`;
+  if (table.mappedIn === undefined) return zeros(device, name, ...shape);
+  return { name, value: device.mappedTensor(shape, 'f32', table.mappedIn) };
+}
+
 /** An update by a gradient in whichever form. */
 export function updateTable(
   device: Device,
   table: Table,
   gradient: TableGradient,
   update: TableUpdate,
-  gradScale?: Tensor<'f32'>,
+  options: Omit<TableStep, 'hyper'> = {},
 ): void {
-  const options = { gradScale };
   if (gradient.kind === 'contributions') embeddingUpdate(device, table.value, gradient, update, options);
   else if (gradient.kind === 'rows') embeddingApply(device, table.value, gradient.list, update, options);
   else embeddingApply(device, table.value, { rows: gradient.grad }, update, options);

@@ -1,16 +1,20 @@
 // Element types of tensors, and the typed arrays that carry them.
 
 /** In the order of the addon's numbers. */
-export const DTYPES = ['f32', 'f16', 'i32', 'i64'] as const;
+export const DTYPES = ['f32', 'f16', 'i32', 'i64', 'bf16'] as const;
 export type Dtype = (typeof DTYPES)[number];
 
-/** What reading a tensor of a dtype gives. FP16 comes as raw bits. */
+/** What reading a tensor of a dtype gives. FP16 and BF16 come as raw bits. */
 export interface ElementArrays {
   f32: Float32Array;
   f16: Uint16Array;
   i32: Int32Array;
   i64: BigInt64Array;
+  bf16: Uint16Array;
 }
+
+/** Bytes of an element. */
+export const BYTES: Readonly<Record<Dtype, number>> = { f32: 4, f16: 2, i32: 4, i64: 8, bf16: 2 };
 
 /** What can be uploaded; a Float64Array of whole numbers becomes i64. */
 export type UploadArray = Float32Array | Uint16Array | Int32Array | BigInt64Array | Float64Array;
@@ -28,6 +32,7 @@ const VIEWS: { readonly [D in Dtype]: (bytes: ArrayBuffer) => ElementArrays[D] }
   f16: bytes => new Uint16Array(bytes),
   i32: bytes => new Int32Array(bytes),
   i64: bytes => new BigInt64Array(bytes),
+  bf16: bytes => new Uint16Array(bytes),
 };
 
 /** A typed array over the bytes of a tensor. */

@@ -78,7 +78,7 @@ export class Tensor<D extends Dtype = Dtype> {
   }
 }
 
-/** Tells the two kinds of rows apart that a table may have. */
-export function isF32(tensor: Tensor<'f32' | 'f16'>): tensor is Tensor<'f32'> {
+/** Tells the kinds of rows apart that a table may have. */
+export function isF32(tensor: Tensor<'f32' | 'f16' | 'bf16'>): tensor is Tensor<'f32'> {
   return tensor.dtype === 'f32';
 }

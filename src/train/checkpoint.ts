@@ -20,12 +20,12 @@ const STEP_FOLDER = /^step-(\d{8,})$/;
 const TEMP_FOLDER = /^\.step-\d+\.tmp$/;
 const FILE_NAME = /^[\w-]+\.safetensors$/;
 
-/** A tensor to store; `read` is called when its turn comes, so that one tensor at a time is in memory. */
+/** A tensor to store; `read` is called when its turn comes, so that one piece of one tensor at a time is in memory. */
 export interface StoredTensor {
   name: string;
   dtype: StoredDtype;
   shape: readonly number[];
-  read(): Promise<NodeJS.ArrayBufferView>;
+  read(): AsyncIterable<NodeJS.ArrayBufferView>;
 }
 
 export interface CheckpointContent {
@@ -204,7 +204,9 @@ async function writeTensors(path: string, tensors: readonly StoredTensor[]): Pro
   const specs = Object.fromEntries(tensors.map(({ name, dtype, shape }) => [name, { dtype, shape }]));
   const writer = new SafetensorsWriter(path, specs, { format: FORMAT });
   try {
-    for (const tensor of tensors) writer.append(tensor.name, await tensor.read());
+    for (const tensor of tensors) {
+      for await (const piece of tensor.read()) writer.append(tensor.name, piece);
+    }
   } catch (error) {
     writer.abandon();
     throw error;

@@ -9,6 +9,7 @@ import type { BatchTensors } from '../nn/batch-tensors.js';
 import type { Draws } from '../negatives/negative-sampler.js';
 import type { Model } from '../nn/model.js';
 import type { MaskedEvents } from '../ops/mask-negatives.js';
+import { readAhead } from '../ops/read-ahead.js';
 import { stageRows, StagedRows, type UniqueIds, uniqueIds } from '../ops/staged-rows.js';
 import type { Table } from '../ops/table.js';
 import { Tape } from '../ops/tape.js';
@@ -57,6 +58,15 @@ export class LaneWork {
     this.#draws = objective.draw(this.#events, draw, stream);
     if (this.#draws) this.#tape.own(this.#draws.ids);
     if (this.#draws?.kind === 'groups') this.#tape.own(this.#draws.members);
+    this.#readAhead(stream);
+  }
+
+  /** A table in a file is asked for the lane's rows while another lane computes. */
+  #readAhead(stream: StreamName): void {
+    const { device, model } = this.#options;
+    if (model.items.mappedIn === undefined) return;
+    const { items, targets } = this.#batch!;
+    readAhead(device, model.items.value, [items, targets!, ...(this.#draws ? [this.#draws.ids] : [])], stream);
   }
 
   /** Which rows the lane reads, each once; nothing when it reads the table. */

@@ -1,18 +1,22 @@
 // What a step changes: model, optimiser state and, where asked for, the exponential average of the weights; and how all
 // of it goes into a checkpoint and comes back.
 
+import { tmpdir } from 'node:os';
 import type { ResolvedConfig } from '../config/schema.js';
 import type { Communicator } from '../dist/comm/communicator.js';
 import { SingleRank } from '../dist/comm/single-rank.js';
 import type { Device } from '../native/device.js';
 import { Model } from '../nn/model.js';
 import type { ModelShape } from '../nn/model-shape.js';
+import { readRows, writeRows } from '../ops/copy-rows.js';
 import { lerp } from '../ops/elementwise.js';
 import { Tape } from '../ops/tape.js';
 import { GradientSums } from '../optim/gradients.js';
 import { Optimizer } from '../optim/optimizer.js';
 import { scheduleFactor } from '../optim/schedule.js';
+import { BYTES } from '../tensor/dtype.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
+import { isF32, type Tensor } from '../tensor/tensor.js';
 import { SafetensorsFile } from '../util/safetensors.js';
 import type { Checkpoint, StoredTensor } from './checkpoint.js';
 import { evaluatedFile } from './chosen-weights.js';
@@ -30,6 +34,8 @@ export interface LearnerOptions {
   counts: Int32Array;
   /** Lanes read copies of their rows instead of the table; same bits. By default not, on one rank. */
   staged?: boolean;
+  /** Where a mapped table's files are; by default the system's folder for temporary files. */
+  tableFolder?: string;
   /** The ranks that train together; by default this one alone. */
   world?: Communicator;
 }
@@ -67,11 +73,14 @@ export class Learner {
   readonly #average: Model | undefined;
   readonly #world: Communicator;
 
-  constructor({ device, config, shape, counts, staged = false, world = new SingleRank() }: LearnerOptions) {
+  constructor(options: LearnerOptions) {
+    const { device, config, shape, counts, staged = false, world = new SingleRank(), tableFolder = tmpdir() } = options;
     this.#world = world;
     this.#device = device;
     this.#config = config;
-    this.model = new Model(device, shape, config.seed);
+    const mappedIn = config.mapTables ? tableFolder : undefined;
+    const itemStorage = { dtype: config.optimizer.tableStorage, mappedIn };
+    this.model = new Model(device, { ...shape, itemStorage }, config.seed);
     const trained = {
       parameters: this.model.parameters,
       decays: this.model.specs.map(spec => spec.decay),
@@ -81,7 +90,7 @@ export class Learner {
       device,
       model: this.model,
       objective: new Objective({ device, scorer: this.model.scorer, config: config.loss, counts }),
-      optimizer: new Optimizer(device, config.optimizer, trained),
+      optimizer: new Optimizer(device, { ...config.optimizer, seed: config.seed }, trained),
       gradients: new GradientSums(device, trained),
       seed: config.seed,
       encoderDraws: countEncoderDraws(this.model),
@@ -137,8 +146,8 @@ export class Learner {
 
   /** Bytes that live from step to step, by owner. */
   held(): Record<string, number> {
-    const bytes = (tensors: readonly { value: { size: number } }[]): number =>
-      tensors.reduce((sum, { value }) => sum + 4 * value.size, 0);
+    const bytes = (tensors: readonly { value: Tensor }[]): number =>
+      tensors.reduce((sum, { value }) => sum + BYTES[value.dtype] * value.size, 0);
     return {
       'dense weights': bytes(this.model.parameters),
       tables: bytes(this.model.tables),
@@ -151,7 +160,10 @@ export class Learner {
     const { ema } = this.#config.optimizer;
     if (!this.#average || ema === undefined) return;
     const averages = this.#average.all;
-    this.model.all.forEach(({ value }, i) => lerp(this.#device, 1 - ema, { x: value, y: averages[i]!.value }));
+    this.model.all.forEach(({ value: x }, i) => {
+      const y = averages[i]!.value;
+      if (isF32(x) && isF32(y)) lerp(this.#device, 1 - ema, { x, y });
+    });
   }
 
   /** Everything that a bit-exact continuation needs, by file. */
@@ -161,7 +173,7 @@ export class Learner {
         name,
         dtype: 'F32',
         shape: value.shape,
-        read: () => this.#device.read(value),
+        read: () => readRows(this.#device, value),
       }),
     );
     return {
@@ -186,7 +198,9 @@ export class Learner {
   restore(checkpoint: Checkpoint): void {
     withFile(checkpoint, 'weights', file => this.model.load(file));
     withFile(checkpoint, 'optimizer', file => {
-      for (const { name, value } of this.#parts.optimizer.state()) this.#device.upload(value, file.read(name, 'F32'));
+      for (const { name, value } of this.#parts.optimizer.state()) {
+        writeRows(this.#device, value, (start, into) => file.readInto(name, 'F32', start, into));
+      }
     });
     if (this.#average) withFile(checkpoint, 'average', file => this.#average?.load(file));
   }

@@ -63,6 +63,7 @@ export class Objective {
   readonly #sampler: NegativeSampler | undefined;
 
   constructor({ device, scorer, config, counts }: ObjectiveOptions) {
+    if (config.kind === 'auto') throw new Error('loss.kind = auto is chosen before training, see chooseLoss');
     this.#config = config;
     this.#scorer = scorer;
     if (config.kind !== 'full-softmax') this.#sampler = new NegativeSampler(device, config.negatives, counts);

@@ -64,11 +64,17 @@ type RunFile = z.infer<typeof RUN_FILE>;
 export type RunDescription = Omit<RunFile, 'format' | 'version' | 'checksum' | 'config'> & { config: ResolvedConfig };
 
 /** Keys of the config that never change a result: they are no part of a run's identity and may change between resumes. */
-export const FREE_KEYS = ['threads', 'overlap', 'checkpoint'] as const;
+export const FREE_KEYS = ['threads', 'overlap', 'mapTables', 'checkpoint'] as const;
 
 export function runIdentity(description: RunDescription): string {
   const { model, fingerprint, content, items, initialWeights } = description;
-  const { threads: _threads, overlap: _overlap, checkpoint: _checkpoint, ...config } = description.config;
+  const {
+    threads: _threads,
+    overlap: _overlap,
+    mapTables: _mapped,
+    checkpoint: _checkpoint,
+    ...config
+  } = description.config;
   return sha256(canonicalJson({ config, model, fingerprint, content, items, initial: initialWeights?.sha256 }));
 }
 
@@ -155,8 +161,8 @@ export class RunFolder {
         'Choose another name with --run, give the same values, or remove the folder.',
       );
     }
-    const { threads, overlap, checkpoint } = wanted.config;
-    const config = { ...known.config, overlap, checkpoint, ...(threads !== undefined && { threads }) };
+    const { threads, overlap, mapTables, checkpoint } = wanted.config;
+    const config = { ...known.config, overlap, mapTables, checkpoint, ...(threads !== undefined && { threads }) };
     return new RunFolder(this.path, { ...known, config }, this.#lock);
   }
 

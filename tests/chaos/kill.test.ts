@@ -38,8 +38,9 @@ function start(...args: string[]): ChildProcess {
   return spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-function startTraining(run: string): ChildProcess {
-  return start('train', store, '--run', run, '--threads', '1', ...CONFIG.flatMap(key => ['--set', key]));
+function startTraining(run: string, more: readonly string[] = []): ChildProcess {
+  const settings = [...CONFIG, ...more].flatMap(key => ['--set', key]);
+  return start('train', store, '--run', run, '--threads', '1', ...settings);
 }
 
 /** Waits for the end; gives the exit code, or null when it was killed. */
@@ -87,6 +88,25 @@ test('killed again and again, the run ends with the weights of the undisturbed o
   const resumed = existsSync(join(chaotic, 'run.json')) ? start('resume', chaotic) : startTraining(chaotic);
   expect(await ended(resumed)).toBe(0);
   expect(finalWeights(chaotic)).toEqual(wanted);
+}, 120_000);
+
+test('killed, a run with its table in a mapped file ends with the weights of one in memory', async () => {
+  const table = ['optimizer.table=row-adagrad', 'optimizer.tableStorage=bf16', 'epochs=2'];
+  const calm = join(folder, 'table-in-memory');
+  expect(await ended(startTraining(calm, table))).toBe(0);
+  const run = join(folder, 'mapped-table');
+  let kills = 0;
+  for (let attempt = 0; attempt < 2; attempt++) {
+    const child = startTraining(run, [...table, 'mapTables=true']);
+    const end = ended(child);
+    await duringCheckpoint(run, child);
+    child.kill('SIGKILL');
+    if ((await end) === null) kills++;
+  }
+  expect(kills).toBeGreaterThan(0);
+  expect(readdirSync(run).filter(name => name.startsWith('.table'))).toEqual([]);
+  expect(await ended(startTraining(run, [...table, 'mapTables=true']))).toBe(0);
+  expect(finalWeights(run)).toEqual(finalWeights(calm));
 }, 120_000);
 
 test('Ctrl-C finishes the step, writes a checkpoint and says how to go on', async () => {

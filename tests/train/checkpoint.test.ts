@@ -21,7 +21,14 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true }));
 
 function tensor(name: string, values: number[]): StoredTensor {
-  return { name, dtype: 'F32', shape: [values.length], read: async () => Float32Array.from(values) };
+  return {
+    name,
+    dtype: 'F32',
+    shape: [values.length],
+    async *read() {
+      yield Float32Array.from(values);
+    },
+  };
 }
 
 async function write(folder: CheckpointFolder, step: number, best: number | null = null): Promise<string> {
@@ -160,7 +167,13 @@ test('a half-written checkpoint is invisible, left alone by readers, and swept u
 test('a write that fails leaves nothing behind, and the one before it stands', async () => {
   const folder = new CheckpointFolder(root, ['us']);
   await write(folder, 1);
-  const full = { ...tensor('w', [1]), read: () => Promise.reject(new Error('ENOSPC: no space left on device, write')) };
+  const full: StoredTensor = {
+    ...tensor('w', [1]),
+    // oxlint-disable-next-line require-yield
+    async *read() {
+      throw new Error('ENOSPC: no space left on device, write');
+    },
+  };
   await expect(folder.write({ step: 2, best: null, state: {}, files: { weights: [full] } })).rejects.toThrow('ENOSPC');
   expect(readdirSync(root)).toEqual(['step-00000001']);
   expect(folder.latest().checkpoint).toMatchObject({ step: 1 });
