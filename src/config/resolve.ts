@@ -153,19 +153,13 @@ function checkNegatives({ kind, shares, pool, count, sharing }: Config['loss']['
     );
 }
 
-function checkTables({ mapTables, optimizer, loss }: Config): void {
-  const { tableStorage } = optimizer;
-  if (tableStorage === 'f32' && !mapTables) return;
-  const what = mapTables ? 'mapTables = true' : `optimizer.tableStorage = ${tableStorage}`;
+function checkTables({ optimizer: { table, tableStorage, ema } }: Config): void {
+  if (tableStorage === 'f32') return;
   const refuse = (other: string, remedy: string): never => {
-    throw new UserError('bad-value', `config: ${what} with ${other}`, remedy);
+    throw new UserError('bad-value', `config: optimizer.tableStorage = ${tableStorage} with ${other}`, remedy);
   };
-  if (optimizer.table === 'adamw')
-    refuse('optimizer.table = adamw, which updates every row at every step', 'Set optimizer.table: row-adagrad.');
-  if (optimizer.ema !== undefined)
-    refuse(`optimizer.ema = ${optimizer.ema}, a second table in f32`, 'Leave optimizer.ema out.');
-  if (mapTables && loss.kind === 'full-softmax')
-    refuse('loss.kind = full-softmax, which reads every row at every step', 'Set loss.kind: sampled-softmax.');
+  if (table === 'adamw') refuse('optimizer.table = adamw, which is f32', 'Set optimizer.table: row-adagrad.');
+  if (ema !== undefined) refuse(`optimizer.ema = ${ema}, which is f32`, 'Leave optimizer.ema out.');
 }
 
 /** Derived values and rules that span several keys. */

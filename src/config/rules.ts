@@ -99,12 +99,15 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
       `about ${STEPS} steps an epoch, ${count(TOKENS.least)} to ${count(TOKENS.most)} tokens`,
     );
   }
-  const large = log.items > LARGE_TABLE;
+  const sparse = optimizer.tableStorage !== 'f32';
+  const large = log.items > LARGE_TABLE && kind !== 'full-softmax';
   choose(
     'optimizer.table',
     optimizer.table,
-    large && kind !== 'full-softmax' ? 'lazy-adam' : 'adamw',
-    `${count(log.items)} rows; touched rows only above ${count(LARGE_TABLE)}`,
+    large || sparse ? 'lazy-adam' : 'adamw',
+    sparse
+      ? 'rows in 16 bits are updated where they are touched'
+      : `${count(log.items)} rows; touched rows only above ${count(LARGE_TABLE)}`,
   );
   choose(
     'optimizer.lr',

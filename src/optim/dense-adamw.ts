@@ -7,7 +7,7 @@ import type { Table } from '../ops/table.js';
 import { isF32, type Tensor } from '../tensor/tensor.js';
 import type { TableGradient } from './gradients.js';
 import { disposeRowList } from '../ops/row-list.js';
-import { type NamedState, type TableOptimizer, type TableStep, updateTable, zeros } from './table-optimizer.js';
+import { type NamedState, type TableOptimizer, type TableStep, tableZeros, updateTable } from './table-optimizer.js';
 
 export class DenseAdamW implements TableOptimizer {
   readonly state: readonly [m: NamedState, v: NamedState];
@@ -22,8 +22,8 @@ export class DenseAdamW implements TableOptimizer {
     this.#device = device;
     this.#table = table;
     this.#value = table.value;
-    const { rows, cols } = table.value;
-    this.state = [zeros(device, `${table.name}.m`, rows, cols), zeros(device, `${table.name}.v`, rows, cols)];
+    const { shape } = table.value;
+    this.state = [tableZeros(device, table, 'm', shape), tableZeros(device, table, 'v', shape)];
   }
 
   /** A gradient of all rows. */
