@@ -36,6 +36,14 @@ export async function* readRows(device: Device, rows: Tensor<RowDtype>): AsyncGe
   }
 }
 
+/** All rows at once. */
+export async function readAllRows(device: Device, rows: Tensor<RowDtype>): Promise<Float32Array> {
+  if (isF32(rows)) return await device.read(rows);
+  using all = device.tensor(rows.shape);
+  copyRows(device, { rows, from: 0, to: all, at: 0, count: rows.rows });
+  return await device.read(all);
+}
+
 /** Overwrites all rows; `fill` writes the elements from `start` on into an array. */
 export function writeRows(
   device: Device,

@@ -7,7 +7,7 @@ import { Device } from '../../src/native/device.js';
 import { Model } from '../../src/nn/model.js';
 import { Random } from '../../src/util/random.js';
 import { MemorySource } from '../../src/data/memory-source.js';
-import { readFloats } from '../support/read-floats.js';
+import { readAllRows } from '../../src/ops/copy-rows.js';
 
 const V = 3000;
 const random = new Random(5, 'item ranker');
@@ -87,7 +87,7 @@ test('vectors of histories and items multiply to the score', async () => {
 });
 
 test('similar items are the nearest by cosine', async () => {
-  const rows = await readFloats(device, model.items.value);
+  const rows = await readAllRows(device, model.items.value);
   const d = model.definition.d;
   const row = (item: number) => rows.subarray(item * d, (item + 1) * d);
   const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, x, i) => sum + x * b[i]!, 0);

@@ -8,7 +8,7 @@ import { Model } from '../../src/nn/model.js';
 import { Tape } from '../../src/ops/tape.js';
 import { shapeModel } from '../../src/jobs/shape-model.js';
 import { Random } from '../../src/util/random.js';
-import { readFloats } from '../support/read-floats.js';
+import { readAllRows } from '../../src/ops/copy-rows.js';
 
 const ITEMS = 31;
 const LENGTHS = [1, 2, 3, 9, 10, 11, 40, 5, 7];
@@ -45,7 +45,7 @@ test.each([
   const model = new Model(device, shapeModel(config, source), 3);
   const row = (rows: Float32Array, i: number) => Array.from(rows.subarray(D * i, D * i + D));
   const unit = (x: number[], wanted: boolean) => x.map(y => y / (wanted ? Math.max(1e-6, Math.hypot(...x)) : 1));
-  const table = await readFloats(device, model.items.value);
+  const table = await readAllRows(device, model.items.value);
   const [starts, ends] =
     part === 'test'
       ? [source.split.validationEnd, source.lengths]

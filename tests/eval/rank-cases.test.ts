@@ -9,7 +9,7 @@ import { Tape } from '../../src/ops/tape.js';
 import { resolveConfig } from '../../src/config/resolve.js';
 import { shapeModel } from '../../src/jobs/shape-model.js';
 import { Random } from '../../src/util/random.js';
-import { readFloats } from '../support/read-floats.js';
+import { readAllRows } from '../../src/ops/copy-rows.js';
 
 /** Awkward on purpose: a prime catalogue, users from one event to far beyond the model's length, repeats. */
 function awkwardSource(items: number): MemorySource {
@@ -38,7 +38,7 @@ test.each([
   const listLength = 5;
   const found = await rankCases({ model, source, part: 'test', exclude, listLength });
 
-  const table = await readFloats(device, model.items.value);
+  const table = await readAllRows(device, model.items.value);
   const row = (i: number) => table.subarray(12 * i, 12 * i + 12);
   const norm = (i: number) => (normalizeItem ? Math.max(1e-6, Math.sqrt(dot(row(i), row(i)))) : 1);
   let c = 0;

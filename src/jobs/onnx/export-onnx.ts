@@ -12,6 +12,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import type { ResolvedConfig } from '../../config/schema.js';
 import type { Model } from '../../nn/model.js';
 import { makeFolder, syncFolder, writeFileAtomic } from '../../util/atomic-file.js';
+import { readAllRows } from '../../ops/copy-rows.js';
 import { UserError } from '../../util/errors.js';
 import { OpenRun, type OpenRunOptions } from '../open-run.js';
 import { encoderBlocks } from './blocks.js';
@@ -40,7 +41,7 @@ export async function exportOnnx(run: string, out: string, options: OpenRunOptio
   const { model, config, source, priors } = opened;
   encoderBlocks(opened.kind); // refused before the work starts
   const weights = new Map<string, Float32Array>();
-  for (const { name, read } of model.stored()) weights.set(name, await read());
+  for (const { name, value } of model.all) weights.set(name, await readAllRows(model.device, value));
   const inputs = encoderInputs(model, config, source.ticksPerDay);
   const metadata = {
     digest: await model.digest(),
