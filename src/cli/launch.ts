@@ -40,7 +40,8 @@ export function launchCommand() {
         throw new UserError('nothing-to-launch', 'launch needs a number of ranks and a command', remedy);
       }
       const launcher = findLauncher(shim.kind);
-      const lifelines = await Lifelines.open(hosts !== undefined);
+      const remote = hosts !== undefined || mpiFlag.length > 0; // such as a file of hosts
+      const lifelines = await Lifelines.open(remote);
       const environment = {
         ...lifelines.environment,
         TURBOGR_LAUNCHED: '1',

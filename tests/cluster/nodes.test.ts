@@ -1,0 +1,70 @@
+// Nodes made of network namespaces: they are joined, limited, counted, and gone afterwards whatever happens to their maker.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { NodeSpaces, whyNoNodeSpaces } from '../../src/dist/launch/node-spaces.js';
+
+const WHY = whyNoNodeSpaces();
+if (WHY !== undefined) process.stderr.write(`tests of nodes skip: ${WHY}\n`);
+const SPACES = fileURLToPath(new URL('../../dist/dist/launch/node-spaces.js', import.meta.url));
+
+function spaces(): string[] {
+  const { stdout } = spawnSync('ip', ['netns', 'list'], { encoding: 'utf8' });
+  return stdout.split('\n').map(line => line.split(' ')[0]!);
+}
+
+async function allGone(names: readonly string[]): Promise<boolean> {
+  for (let waited = 0; waited < 100; waited++) {
+    if (!spaces().some(name => names.includes(name))) return true;
+    await sleep(100);
+  }
+  return false;
+}
+
+/** Nobody listens there: a node that can be reached says so at once. */
+const CONNECT = `const socket = require('node:net').connect({ host: '10.77.0.2', port: 9 });
+  const end = text => { console.log(text); process.exit(); };
+  socket.on('error', error => end(error.code));
+  setTimeout(() => end('nothing'), 1000);`;
+
+test.skipIf(WHY !== undefined)('bytes between nodes are counted, and a cut link carries none', async () => {
+  await using nodes = new NodeSpaces({ nodes: 2, bitsPerSecond: 1e8 });
+  const connect = () => {
+    const { command, arguments: words } = nodes.onFirst(process.execPath, ['-e', CONNECT]);
+    return spawnSync(command, words, { encoding: 'utf8' }).stdout.trim();
+  };
+  const [before] = nodes.bytesSent();
+  expect(connect()).toBe('ECONNREFUSED');
+  expect(nodes.bytesSent()[0]!).toBeGreaterThan(before!);
+  nodes.setLink(1, 'down');
+  expect(connect()).not.toBe('ECONNREFUSED');
+  const { names } = nodes;
+  await nodes.remove();
+  expect(await allGone(names)).toBe(true);
+});
+
+test.skipIf(WHY !== undefined)('a maker that is killed leaves no node and no process behind', async () => {
+  const program = `const { NodeSpaces } = await import(${JSON.stringify(SPACES)});
+    const nodes = new NodeSpaces({ nodes: 2 });
+    const { spawn } = await import('node:child_process');
+    const { command, arguments: words } = nodes.onFirst('sleep', ['1000']);
+    spawn(command, words, { detached: true, stdio: 'ignore' });
+    console.log(JSON.stringify(nodes.names));
+    setInterval(() => undefined, 1000);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const names = await new Promise<string[]>(resolve => {
+    child.stdout.once('data', chunk => {
+      const printed: string[] = JSON.parse(String(chunk));
+      resolve(printed);
+    });
+  });
+  expect(spaces()).toEqual(expect.arrayContaining(names));
+  child.kill('SIGKILL');
+  expect(await allGone(names)).toBe(true);
+  const left = spawnSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).stdout;
+  expect(left.includes(names[0]!)).toBe(false);
+});
