@@ -58,7 +58,7 @@ function flags(): Option[] {
     flag(filters, '--min-item <n>', 'events an item must have').argParser(countNumber),
     flag(filters, '--min-item-users <n>', 'different users an item must have').argParser(countNumber),
     flag(filters, '--k-core <n>', 'user and item, until nothing changes').argParser(countNumber),
-    flag(rest, '--items <file>', 'lists items that belong to the catalogue, seen or not'),
+    flag(rest, '--items <file>', 'items of the catalogue, seen or not; its other columns become item features'),
     flag(rest, '--catalogue <n>', 'reserve ids up to this catalogue size').argParser(countNumber),
     flag(rest, '--split <rule>', 'leave-one-out, none, time:<cut>, time:<cut>,<cut>, user:<share>'),
     flag(rest, '--memory <size>', "limit of DuckDB's memory (default 1GB)"),

@@ -49,7 +49,7 @@ function countActions(source: SequenceSource): number {
   );
 }
 
-/** A column of the store's item features as small whole numbers: labels are, and numbers may be. */
+/** A column of the item features of a store as small whole numbers: labels are, codes are, other numbers get buckets. */
 function readSideFeature(source: SequenceSource, name: string): SideFeature {
   const tables = source instanceof SequenceStore ? source.index.features.filter(({ of }) => of === 'item') : [];
   const table = tables.find(({ columns }) => columns.some(column => column.name === name));
@@ -58,7 +58,9 @@ function readSideFeature(source: SequenceSource, name: string): SideFeature {
     throw new UserError(
       'no-such-feature',
       `model.sideFeatures: the data has no item feature "${name}"`,
-      known.length > 0 ? `There are: ${known.join(', ')}.` : 'Prepare with item features, as the KuaiRand presets do.',
+      known.length > 0
+        ? `There are: ${known.join(', ')}.`
+        : 'Prepare with --items <file>: its columns become item features.',
     );
   }
   const file = new SafetensorsFile(join(source.folder, table.file));
@@ -66,16 +68,32 @@ function readSideFeature(source: SequenceSource, name: string): SideFeature {
   const values = isLabel ? file.read(name, 'I32') : file.read(name, 'F32');
   file.close();
   const ofItem = new Int32Array(source.items).fill(-1);
+  const category = values instanceof Int32Array || isCategory(values) ? (value: number) => value : numberBucket;
   values.forEach((value, item) => {
-    if (Number.isNaN(value) || value === -1) return;
-    if (!Number.isInteger(value) || value < 0 || value >= MOST_CATEGORIES) {
-      throw new UserError(
-        'not-a-category',
-        `model.sideFeatures: "${name}" is ${value} for an item; categories are whole numbers below ${MOST_CATEGORIES}`,
-        'Leave this column out, or bucket it before preparing.',
-      );
-    }
-    ofItem[item] = value;
+    const missing = values instanceof Int32Array ? value < 0 : Number.isNaN(value);
+    if (!missing) ofItem[item] = category(value);
   });
   return { name, rows: Math.max(1, ofItem.reduce((most, value) => Math.max(most, value), -1) + 1), ofItem };
+}
+
+/** Small whole numbers, such as codes and years, are categories as they are. */
+function isCategory(values: Float32Array): boolean {
+  return values.every(
+    value => Number.isNaN(value) || (Number.isInteger(value) && value >= 0 && value < MOST_CATEGORIES),
+  );
+}
+
+/** Buckets per doubling, and how many doublings up and down from 1 are told apart. */
+const PER_DOUBLING = 4;
+const DOUBLINGS = 24;
+
+/**
+ * Any other number gets a bucket by its sign and size. It depends on nothing but the number, so a value means the same in
+ * every store.
+ */
+export function numberBucket(value: number): number {
+  const most = 2 * DOUBLINGS * PER_DOUBLING;
+  const size = Math.floor((Math.log2(Math.abs(value)) + DOUBLINGS) * PER_DOUBLING) + 1;
+  const bounded = value === 0 ? 0 : Math.min(Math.max(size, 1), most);
+  return value < 0 ? most + bounded : bounded;
 }

@@ -8,15 +8,15 @@ import { makeFolder, writeFileAtomic } from '../../util/atomic-file.js';
 import { planShards } from '../store/shard-writer.js';
 import type { LogColumns } from './columns.js';
 import { compactRange, rankItems, writeItems } from './compact-items.js';
-import { LISTED_ITEMS, itemDictionary, userDictionary } from './dictionary.js';
+import { itemDictionary, userDictionary } from './dictionary.js';
 import { Engine, count, parseBytes } from './engine.js';
 import { writeFeatures } from './features.js';
 import { applyFilters } from './filters.js';
 import { checkedSplit, finishStore } from './finish-store.js';
 import { ShardWorkers } from './shard-workers.js';
+import { listItems } from './listed-items.js';
 import type { PrepareOptions, PrepareReport, Progress, Stage } from './options.js';
 import { isReaderBug, readLog } from './read-log.js';
-import { type Source, UNREADABLE, openSource } from './source.js';
 import { EVENTS, ofEvent } from './stage.js';
 import { summarize } from './summary.js';
 import { planEvents, sealEvents, sortEvents } from './write-events.js';
@@ -74,17 +74,17 @@ async function build(
     const effects = await timed('filter', () => applyFilters(engine, filters));
     await engine.run('SET preserve_insertion_order = false');
 
-    const listed = await listItems(engine, columns, options);
+    const { listed, tables } = await listItems(engine, columns, options);
     const events = await eventTotals(engine, columns);
     const { userIds, items, plan, features } = await timed('vocabulary', async () => {
       const users = await userDictionary(engine, folder, columns.user);
-      const asTable = options.features.some(({ of }) => of === 'item');
+      const asTable = tables.some(({ of }) => of === 'item');
       const range = asTable ? undefined : await compactRange(engine, columns.item, listed);
       return {
         userIds: users,
         items: range ?? (await itemDictionary(engine, { folder, item: columns.item, listed })),
         plan: await planEvents(engine, columns, { range, lastRow: events.lastRow }),
-        features: await writeFeatures(engine, { folder, tables: options.features, columns }),
+        features: await writeFeatures(engine, { folder, tables, columns }),
       };
     });
     // From here on the staged database is only read, by several at once.
@@ -143,38 +143,6 @@ async function build(
     engine.close();
     rmSync(scratch, { recursive: true, force: true });
   }
-}
-
-async function listItems(engine: Engine, columns: LogColumns, options: PrepareOptions): Promise<boolean> {
-  if (options.itemsFile === undefined) return false;
-  const source = await openSource(engine, options.itemsFile, {
-    format: undefined,
-    csv: options.itemsDialect,
-    wholeRows: false,
-  });
-  const name = source.columns.includes(columns.chosen['item'] ?? '') ? columns.chosen['item'] : source.columns[0];
-  if (name === undefined) throw new UserError('no-items', `${options.itemsFile} has no columns`, 'Check --items.');
-  const integer = columns.item.sqlType === 'BIGINT';
-  if (integer) await refuseTexts(engine, source, name);
-  await engine.run(
-    `CREATE TABLE ${LISTED_ITEMS} AS SELECT DISTINCT value FROM (
-       SELECT ${integer ? source.integer(name) : source.value(name, 'VARCHAR')} AS value FROM ${source.from(new Map())}
-     ) WHERE value IS NOT NULL AND value <> ${integer ? UNREADABLE : "''"}`,
-  );
-  return true;
-}
-
-/** They would belong to the catalogue and could not be in it. */
-async function refuseTexts(engine: Engine, source: Source, name: string): Promise<void> {
-  const [text] = await engine.texts(
-    `SELECT ${source.value(name, 'VARCHAR')} FROM ${source.from(new Map())} WHERE ${source.integer(name)} = ${UNREADABLE} LIMIT 1`,
-  );
-  if (text === undefined) return;
-  throw new UserError(
-    'items-not-integers',
-    `${source.file} lists the item '${text}', and the log's items are whole numbers`,
-    'Add --id-type text, or name the right column of the list like the item column of the log.',
-  );
 }
 
 function catalogueSize(vocabulary: number, reserved: number | undefined): number {

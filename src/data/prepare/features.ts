@@ -6,7 +6,7 @@ import { UserError } from '../../util/errors.js';
 import { SafetensorsWriter, type TensorSpec } from '../../util/safetensors.js';
 import { fileEntry } from '../store/file-entry.js';
 import type { FeatureEntry } from '../store/store-index.js';
-import type { LogColumns } from './columns.js';
+import type { Field, LogColumns } from './columns.js';
 import { ITEMS, ITEM_ORDER, USERS, USER_ORDER } from './dictionary.js';
 import { type Engine, count, identifier, int32Column, literal, numericColumn } from './engine.js';
 import type { FeatureTable } from './options.js';
@@ -39,7 +39,7 @@ async function writeTable(
   const [ids, order, key] = table.of === 'user' ? [USERS, USER_ORDER, columns.user] : [ITEMS, ITEM_ORDER, columns.item];
   await engine
     .run(
-      `CREATE OR REPLACE TABLE features AS ${table.files.map(path => `SELECT * FROM ${literal(path)}`).join(' UNION ALL BY NAME ')}`,
+      `CREATE OR REPLACE TABLE features AS ${table.files.map(path => `SELECT * FROM ${tableSource(path, table, key)}`).join(' UNION ALL BY NAME ')}`,
     )
     .catch((cause: unknown) => {
       const why = (cause instanceof Error ? cause.message : String(cause)).split('\n')[0];
@@ -103,6 +103,12 @@ async function writeTable(
 
 function named({ files }: FeatureTable): string {
   return files.join(', ');
+}
+
+/** Ids that are text in the log stay text: '007' is not 7. */
+function tableSource(path: string, { key }: FeatureTable, { sqlType }: Pick<Field, 'sqlType'>): string {
+  if (sqlType !== 'VARCHAR' || !/\.[ct]sv(\.gz)?$/.test(path)) return literal(path);
+  return `read_csv(${literal(path)}, types = {${literal(key)}: 'VARCHAR'})`;
 }
 
 async function refuseDuplicates(engine: Engine, table: FeatureTable): Promise<void> {
