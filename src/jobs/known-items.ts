@@ -8,6 +8,8 @@ import type { HistoryInput, RecommendOptions } from './recommend-request.js';
 
 /** Ids that are remembered, about 100 bytes each. */
 const MOST_IDS = 1_000_000;
+/** Nanoseconds of our days are above 2^53: they come rounded to 256 ns, which no time bucket tells apart. */
+const LATEST = 2 ** 63;
 
 export class KnownItems {
   readonly #catalogue: Catalogue;
@@ -55,7 +57,7 @@ export class KnownItems {
     const last = known.at(-1)!.time;
     const at = options.at ?? (last === undefined ? 0 : this.#now(last)); // without times every event has just happened
     const times = Float64Array.from(known, event => event.time ?? at);
-    const wrong = [...times, at].find(time => !(time >= 0 && Number.isSafeInteger(time)));
+    const wrong = [...times, at].find(time => !(time >= 0 && time < LATEST && Number.isInteger(time)));
     if (wrong !== undefined) {
       const remedy = `Times are whole numbers in the unit of the log (${this.#catalogue.timeKind}), from 0 on.`;
       throw new UserError('bad-time', `${wrong} is no time`, remedy);

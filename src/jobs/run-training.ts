@@ -123,7 +123,7 @@ export async function runTraining(
     const test = evaluation?.report;
     const digest = await evaluated.digest();
     if (evaluation) saveRunRanks(run, evaluation, digest);
-    const stillImproving = result.reason !== 'patience' && best !== null && early.waited === 0;
+    const stillImproving = done && result.reason !== 'patience' && best !== null && early.waited === 0;
     const judged = { store: source.folder, epochs: config.epochs };
     const report: TrainReport = {
       run: run.path,

@@ -102,7 +102,8 @@ function defaultRun({ data, model }: TrainOptions, config: ResolvedConfig): stri
   const first = typeof data === 'string' ? data : data[0]!;
   const name = basename(first)
     .replace(/\..*$/, '')
-    .replace(/[^\w-]+/g, '-');
+    .replace(/[^\p{L}\p{N}_-]+/gu, '-')
+    .replace(/^-+|-+$/g, '');
   const kind = model ? model(config, false).kind : (config.recipe ?? config.model.kind);
-  return join('runs', `${name}-${kind}`);
+  return join('runs', `${name || 'log'}-${kind}`);
 }

@@ -8,7 +8,11 @@ const MOST_ITEMS = 10_000;
 const MOST_K = 1_000;
 
 const ID = z.union([z.string().min(1).max(500), z.int()]).describe('id as in the log');
-const TIME = z.number().min(0).max(Number.MAX_SAFE_INTEGER).describe('in the unit of the log');
+const TIME = z
+  .number()
+  .min(0)
+  .lt(2 ** 63)
+  .describe('in the unit of the log');
 
 const EVENT = z.strictObject({
   item: ID,

@@ -96,4 +96,4 @@ test(`${LOGS} well-formed logs come out as they were meant`, async () => {
     }
   }
   expect(wrong).toEqual([]);
-}, 600_000);
+}, 3_600_000);

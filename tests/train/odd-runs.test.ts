@@ -1,0 +1,67 @@
+// Runs that are not as they usually are: nanoseconds, weights that do not fit, places that cannot be written.
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ConfigInput, exportWeights, openRecommender, train } from '../../src/index.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'turbogr-odd-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const config: ConfigInput = {
+  model: { d: 8, blocks: 1, maxLength: 12 },
+  batch: { tokens: 128 },
+  epochs: 1,
+  threads: 2,
+  priors: 'off',
+};
+/** Above 2^53: in a double, steps of 100 ns would be ties. */
+const START = 1_700_000_000_000_000_000n;
+const log = join(folder, 'log.csv');
+const run = join(folder, 'run');
+
+beforeAll(async () => {
+  const rows = Array.from({ length: 240 }, (_, i) => `u${i % 12},i${(i * 7) % 19},${START + BigInt(i) * 100n}`);
+  writeFileSync(log, `user,item,time\n${rows.toReversed().join('\n')}\n`);
+  await train({ data: log, config, run });
+}, 60_000);
+
+test('a log in nanoseconds is trained on, in its own order, and answered', async () => {
+  using recommender = openRecommender(run);
+  const history = recommender.historyOf('u3');
+  const wanted = Array.from({ length: 20 }, (_, k) => `i${((3 + 12 * k) * 7) % 19}`);
+  expect(history.map(({ item }) => item)).toEqual(wanted);
+  const [first] = await recommender.recommend(history, { k: 3, exclude: 'none' });
+  expect(Number.isFinite(first!.score)).toBe(true);
+});
+
+test.skipIf(process.platform !== 'linux')('opening a run that fails gives its threads back', () => {
+  const weights = join(folder, 'torn.safetensors');
+  writeFileSync(weights, 'no weights');
+  const threads = () => readdirSync('/proc/self/task').length;
+  expect(() => openRecommender(run, { weights })).toThrow();
+  const before = threads();
+  for (let k = 0; k < 5; k++) expect(() => openRecommender(run, { weights })).toThrow();
+  expect(threads()).toBeLessThanOrEqual(before + 1); // Node's own may come and go
+});
+
+test('an export that cannot be finished leaves what was there, and nothing half written', async () => {
+  const out = join(folder, 'out');
+  mkdirSync(join(out, 'taken', 'inside'), { recursive: true });
+  await expect(exportWeights(run, join(out, 'taken'))).rejects.toThrow();
+  expect(readdirSync(out)).toEqual(['taken']);
+  await exportWeights(run, join(out, 'new', 'weights.safetensors'));
+  expect(readdirSync(join(out, 'new'))).toEqual(['weights.safetensors']);
+});
+
+test('every package that is installed here has a hash in the lock file', () => {
+  const lock: { packages: Record<string, { integrity?: string; os?: string[]; cpu?: string[]; libc?: string[] }> } =
+    JSON.parse(readFileSync(join(import.meta.dirname, '../../package-lock.json'), 'utf8'));
+  const { '': _root, ...packages } = lock.packages;
+  const fits = (allowed: string[] | undefined, own: string) => allowed === undefined || allowed.includes(own);
+  const bare = Object.entries(packages).filter(
+    ([, { integrity, os, cpu, libc }]) =>
+      integrity === undefined && fits(os, 'linux') && fits(cpu, 'x64') && fits(libc, 'glibc'),
+  );
+  expect(bare.map(([name]) => name)).toEqual([]);
+});
