@@ -39,16 +39,16 @@ test.skipIf(process.platform !== 'linux')('opening a run that fails gives its th
   const weights = join(folder, 'torn.safetensors');
   writeFileSync(weights, 'no weights');
   const threads = () => readdirSync('/proc/self/task').length;
-  expect(() => openRecommender(run, { weights })).toThrow();
+  expect(() => openRecommender(run, { weights })).toThrow('torn.safetensors');
   const before = threads();
-  for (let k = 0; k < 5; k++) expect(() => openRecommender(run, { weights })).toThrow();
+  for (let k = 0; k < 5; k++) expect(() => openRecommender(run, { weights })).toThrow('torn.safetensors');
   expect(threads()).toBeLessThanOrEqual(before + 1); // Node's own may come and go
 });
 
 test('an export that cannot be finished leaves what was there, and nothing half written', async () => {
   const out = join(folder, 'out');
   mkdirSync(join(out, 'taken', 'inside'), { recursive: true });
-  await expect(exportWeights(run, join(out, 'taken'))).rejects.toThrow();
+  await expect(exportWeights(run, join(out, 'taken'))).rejects.toThrow('taken');
   expect(readdirSync(out)).toEqual(['taken']);
   await exportWeights(run, join(out, 'new', 'weights.safetensors'));
   expect(readdirSync(join(out, 'new'))).toEqual(['weights.safetensors']);
