@@ -9,7 +9,7 @@ import type { HistoryInput, RecommendOptions } from './recommend-request.js';
 /** Ids that are remembered, about 100 bytes each. */
 const MOST_IDS = 1_000_000;
 /** Nanoseconds of our days are above 2^53: they come rounded to 256 ns, which no time bucket tells apart. */
-const LATEST = 2 ** 63;
+const LATEST = 2 ** 62;
 
 export class KnownItems {
   readonly #catalogue: Catalogue;

@@ -11,7 +11,7 @@ const ID = z.union([z.string().min(1).max(500), z.int()]).describe('id as in the
 const TIME = z
   .number()
   .min(0)
-  .lt(2 ** 63)
+  .lt(2 ** 62)
   .describe('in the unit of the log');
 
 const EVENT = z.strictObject({
