@@ -3,6 +3,8 @@ import type { RunEvent } from '../events/event.js';
 import type { TrainStart } from '../jobs/train-report.js';
 import { launchedRank } from '../dist/launch/join-ranks.js';
 import { serveUi } from '../ui/serve-ui.js';
+import { parseAddress, serveMetrics, TrainingMetrics } from '../ui/training-metrics.js';
+import { TensorBoardWriter } from '../view/tensorboard.js';
 import { aborted } from './ui.js';
 
 export interface RunObserver {
@@ -14,13 +16,41 @@ export interface RunObserver {
 
 export interface ObserverFlags {
   ui?: true | number | undefined;
+  tensorboard?: true | undefined;
+  metrics?: string | undefined;
 }
 
-export async function openObservers({ ui }: ObserverFlags, say: (line: string) => void): Promise<RunObserver[]> {
+export async function openObservers(flags: ObserverFlags, say: (line: string) => void): Promise<RunObserver[]> {
   if (launchedRank() > 0) return []; // rank 0 has the log
+  const { ui, tensorboard, metrics } = flags;
   const observers: RunObserver[] = [];
+  if (metrics !== undefined) observers.push(await openMetrics(metrics, say));
+  if (tensorboard) observers.push(tensorBoard(say));
   if (ui !== undefined) observers.push(await openDashboard(ui === true ? undefined : ui, say));
   return observers;
+}
+
+function tensorBoard(say: (line: string) => void): RunObserver {
+  let writer: TensorBoardWriter | undefined;
+  return {
+    onStart: ({ run }) => {
+      writer = new TensorBoardWriter(run);
+      say(`TensorBoard: tensorboard --logdir ${run}`);
+    },
+    onEvent: () => writer?.update(),
+    close: async () => writer?.close(),
+  };
+}
+
+async function openMetrics(address: string, say: (line: string) => void): Promise<RunObserver> {
+  const figures = new TrainingMetrics();
+  const server = await serveMetrics(figures, parseAddress(address));
+  say(`metrics: ${server.url}`);
+  return {
+    onStart: ({ run, model, totalSteps, fingerprint }) => figures.start({ path: run, model, fingerprint, totalSteps }),
+    onEvent: event => figures.see(event),
+    close: () => server.close(),
+  };
 }
 
 async function openDashboard(port: number | undefined, say: (line: string) => void): Promise<RunObserver> {

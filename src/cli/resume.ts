@@ -11,9 +11,11 @@ export function resumeCommand() {
     .option('--store <folder>', "where the run's sequence store is now, if it was moved")
     .option('--no-verify', 'do not compare the store with its checksums')
     .option('--ui [port]', 'show the run in a dashboard on 127.0.0.1 (default port: 6007)', wholeNumber)
+    .option('--tensorboard', 'write event files for TensorBoard into the folder of the run')
+    .option('--metrics <address>', 'serve figures for Prometheus at :port or host:port')
     .option('--json', 'print the report as JSON')
-    .action(async (run, { json = false, store, verify, ui }) => {
+    .action(async (run, { json = false, store, verify, ...flags }) => {
       const options = { verify, ...(store !== undefined && { store }) };
-      await watchRun(json, watch => resume(run, { ...watch, ...options }), { ui });
+      await watchRun(json, watch => resume(run, { ...watch, ...options }), flags);
     });
 }

@@ -19,26 +19,33 @@ export function trainCommand() {
     .option('--no-verify', 'do not compare the store with its checksums')
     .option('--trace <file>', 'write the first steps as a Chrome trace, by stream, stage and lane')
     .option('--ui [port]', 'show the run in a dashboard on 127.0.0.1 (default port: 6007)', wholeNumber)
+    .option('--tensorboard', 'write event files for TensorBoard into the folder of the run')
+    .option('--metrics <address>', 'serve figures for Prometheus at :port or host:port')
     .option('--json', 'print the report as JSON')
-    .action(async (data, { run, reprepare, initialWeights, verify, trace, ui, json = false, ...flags }) => {
-      const settings = await readConfigFlags(flags);
-      resolveConfig(...settings); // what is wrong with it is said before the log is read
-      const { files, choices } = readPrepareFlags(data, command.opts());
-      const start = {
-        data: files,
-        settings,
-        verify,
-        ...(run !== undefined && { run }),
-        ...(reprepare && { reprepare }),
-        ...(initialWeights !== undefined && { initialWeights }),
-        ...(trace !== undefined && { trace }),
-      };
-      await watchRun(
-        json,
-        watch => askChoices(answers => train({ ...start, prepare: { ...choices, ...answers }, ...watch }), watch),
-        { ui },
-      );
-    });
+    .action(
+      async (
+        data,
+        { run, reprepare, initialWeights, verify, trace, json = false, ui, tensorboard, metrics, ...flags },
+      ) => {
+        const settings = await readConfigFlags(flags);
+        resolveConfig(...settings); // what is wrong with it is said before the log is read
+        const { files, choices } = readPrepareFlags(data, command.opts());
+        const start = {
+          data: files,
+          settings,
+          verify,
+          ...(run !== undefined && { run }),
+          ...(reprepare && { reprepare }),
+          ...(initialWeights !== undefined && { initialWeights }),
+          ...(trace !== undefined && { trace }),
+        };
+        await watchRun(
+          json,
+          watch => askChoices(answers => train({ ...start, prepare: { ...choices, ...answers }, ...watch }), watch),
+          { ui, tensorboard, metrics },
+        );
+      },
+    );
   withPrepareFlags(command);
   return command;
 }

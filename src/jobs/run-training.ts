@@ -75,6 +75,7 @@ export async function runTraining(
         config,
         choices: options.choices ?? [],
         model: run.description.model,
+        fingerprint: source.fingerprint,
         users: source.users,
         items: source.items,
         prepared: readPreparedSummary(source.folder),

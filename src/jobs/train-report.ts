@@ -15,6 +15,8 @@ export interface TrainStart {
   choices: readonly Choice[];
   /** Kind of the model: the config's, or the name that a model of one's own gives itself. */
   model: string;
+  /** SHA-256 of the split. */
+  fingerprint: string;
   users: number;
   items: number;
   /** What preparing left out or guessed; undefined when the store has no report. */

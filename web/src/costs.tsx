@@ -10,7 +10,7 @@ function byStage({ ops }: Sample): BarRow[] {
   const stages = new Map<string, BarRow[]>();
   for (const { stage, op, stream, milliseconds, calls } of ops) {
     const text = `${milliseconds.toFixed(2)} ms, ${calls.toFixed(calls % 1 === 0 ? 0 : 1)}×`;
-    const row = { name: `${op} (${stream})`, value: milliseconds, text };
+    const row = { name: stream === 'compute' ? op : `${op} (${stream})`, value: milliseconds, text };
     stages.set(stage, [...(stages.get(stage) ?? []), row]);
   }
   return [...stages]
