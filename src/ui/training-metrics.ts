@@ -1,7 +1,6 @@
 // Figures of a run in Prometheus' text format, on an address of one's choice: `turbogr_training_*`.
 
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
 import type { RunEvent } from '../events/event.js';
 import { UserError } from '../util/errors.js';
@@ -96,14 +95,16 @@ export async function serveMetrics(
   { registry }: TrainingMetrics,
   { host, port }: Address,
 ): Promise<{ url: string; close: () => Promise<void> }> {
+  const answer = async (response: ServerResponse): Promise<void> => {
+    const text = await registry.metrics();
+    response.writeHead(200, { 'content-type': registry.contentType }).end(text);
+  };
   const server = createServer((request, response) => {
     if (request.url?.split('?')[0] !== '/metrics') {
       response.writeHead(404).end();
       return;
     }
-    void registry.metrics().then(text => {
-      response.writeHead(200, { 'content-type': registry.contentType }).end(text);
-    });
+    void answer(response);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
@@ -112,9 +113,10 @@ export async function serveMetrics(
     });
     server.listen(port, host, resolve);
   });
-  const address = server.address() as AddressInfo;
+  const address = server.address();
+  const bound = typeof address === 'object' && address !== null ? address.port : port;
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${address.port}/metrics`,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}/metrics`,
     close: () =>
       new Promise(resolve => {
         server.close(() => resolve());

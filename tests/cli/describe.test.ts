@@ -6,7 +6,7 @@ import type { TrainStart } from '../../src/jobs/train-report.js';
 function lines(tokensPerEpoch: number, tokens: number, more: Partial<TrainStart> = {}): string[] {
   const config = resolveConfig({ batch: { tokens } });
   const counts = { users: 10, items: 20, totalSteps: 30, denseParameters: 5, blockParameters: 4, tableParameters: 9 };
-  const nothing = { choices: [], prepared: undefined, untrainedEvents: 0, trainingEvents: 0 };
+  const nothing = { choices: [], prepared: undefined, untrainedEvents: 0, trainingEvents: 0, fingerprint: 'f' };
   const start = { run: 'runs/x', config, model: 'hstu', tokensPerEpoch, ...counts, ...nothing, peakFlops: 1, ...more };
   return describeStart(start).split('\n');
 }

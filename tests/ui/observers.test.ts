@@ -38,38 +38,45 @@ function readTfevents(path: string): Point[] {
     expect(bytes.readUInt32LE(at + 12 + length)).toBe(masked(message));
     at += 16 + length;
     const fields = readFields(message);
-    const step = Number(fields.find(([field]) => field === 2)?.[1] ?? 0);
-    for (const [, summary] of fields.filter(([field]) => field === 5)) {
-      for (const [, value] of readFields(summary as Buffer)) {
-        const parts = readFields(value as Buffer);
-        points.push({ step, tag: String(parts[0]![1]), value: (parts[1]![1] as Buffer).readFloatLE() });
+    const step = fields.find(({ field }) => field === 2)?.number ?? 0;
+    for (const { bytes: summary } of fields.filter(({ field }) => field === 5)) {
+      for (const { bytes: value } of readFields(summary)) {
+        const [tag, number] = readFields(value);
+        points.push({ step, tag: tag!.bytes.toString(), value: number!.bytes.readFloatLE() });
       }
     }
   }
   return points;
 }
 
-function readFields(message: Buffer): [field: number, value: Buffer | number][] {
-  const fields: [number, Buffer | number][] = [];
+interface Field {
+  field: number;
+  /** Of a varint; bytes hold anything else. */
+  number: number;
+  bytes: Buffer;
+}
+
+const VARINT = 0;
+const WIDTHS: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
+
+function readFields(message: Buffer): Field[] {
+  const fields: Field[] = [];
   let at = 0;
   const varint = (): number => {
-    let [value, shift] = [0, 1];
+    let [value, place] = [0, 1];
     for (;;) {
       const byte = message[at++]!;
-      value += (byte & 0x7f) * shift;
-      shift *= 128;
+      value += (byte & 0x7f) * place;
+      place *= 128;
       if (byte < 0x80) return value;
     }
   };
   while (at < message.length) {
     const key = varint();
-    const size = { 0: -1, 1: 8, 2: -2, 5: 4 }[key & 7]!;
-    if (size === -1) fields.push([key >> 3, varint()]);
-    else {
-      const length = size === -2 ? varint() : size;
-      fields.push([key >> 3, message.subarray(at, at + length)]);
-      at += length;
-    }
+    const number = (key & 7) === VARINT ? varint() : 0;
+    const length = (key & 7) === VARINT ? 0 : (WIDTHS[key & 7] ?? varint());
+    fields.push({ field: key >> 3, number, bytes: message.subarray(at, at + length) });
+    at += length;
   }
   return fields;
 }
@@ -130,21 +137,20 @@ test('train --metrics --tensorboard --ui: all three answer while it trains, and 
   const args = [MAIN, 'train', join(small.run, 'store'), '--run', join(small.folder, 'watched'), ...flags];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let said = '';
-  let shown = '';
+  let answers: string[] = [];
   const ended = new Promise<number | null>(resolve => child.on('close', resolve));
   for await (const chunk of child.stdout.setEncoding('utf8')) {
     said += chunk;
     const [, metrics] = /metrics: (\S+)/.exec(said) ?? [];
     const [, ui] = /dashboard: (\S+)/.exec(said) ?? [];
-    if (shown === '' && metrics && ui && said.includes('epoch  1')) {
-      shown = 'asked';
-      expect(await (await fetch(metrics)).text()).toContain('turbogr_training_run_info');
-      expect(await (await fetch(`${ui}/api/runs`)).text()).toContain('"state":"running"');
+    if (answers.length === 0 && metrics && ui && said.includes('epoch  1')) {
+      answers = [await (await fetch(metrics)).text(), await (await fetch(`${ui}/api/runs`)).text()];
       child.kill('SIGTERM');
     }
   }
   expect(await ended).toBe(143);
-  expect(shown).toBe('asked');
+  expect(answers[0]).toContain('turbogr_training_run_info');
+  expect(answers[1]).toContain('"state":"running"');
   const [file] = readdirSync(join(small.folder, 'watched', 'tensorboard'));
   expect(readTfevents(join(small.folder, 'watched', 'tensorboard', file!)).length).toBeGreaterThan(10);
 });
