@@ -1,11 +1,14 @@
 // Items and histories of a request, from the log's own ids to dense ones; what the model does not know is refused or skipped.
 
+import type { Sequence } from '../data/store/sequence-store.js';
 import type { History } from '../eval/item-ranker.js';
 import { UserError } from '../util/errors.js';
 import type { Catalogue } from './catalogue.js';
 import { presentMoment } from './moment.js';
-import type { HistoryInput, RecommendOptions } from './recommend-request.js';
+import type { HistoryEvent, HistoryInput, RecommendOptions } from './recommend-request.js';
 
+/** Stands for a time that was not given. */
+const UNTIMED = -1;
 /** Ids that are remembered, about 100 bytes each. */
 const MOST_IDS = 1_000_000;
 /** Nanoseconds of our days are above 2^53: they come rounded to 256 ns, which no time bucket tells apart. */
@@ -46,28 +49,51 @@ export class KnownItems {
     );
   }
 
-  /** In dense ids; undefined when nothing of it is known. */
+  /** In dense ids; undefined when nothing of it is known. A server does this for every request: one pass, no copies. */
   history(history: HistoryInput, options: RecommendOptions): History | undefined {
-    const known = history.flatMap(given => {
-      const event = typeof given === 'object' ? given : { item: given };
+    const items = new Int32Array(history.length);
+    const times = new Float64Array(history.length);
+    const actions = new Int32Array(history.length);
+    let known = 0;
+    let last: number | undefined;
+    for (const given of history) {
+      const event: HistoryEvent = typeof given === 'object' ? given : { item: given };
       const id = options.unknown === 'skip' ? this.find(event.item) : this.require(event.item);
-      return id === undefined ? [] : [{ ...event, id }];
-    });
-    if (known.length === 0) return undefined;
-    const last = known.at(-1)!.time;
-    const at = options.at ?? (last === undefined ? 0 : this.#now(last)); // without times every event has just happened
-    const times = Float64Array.from(known, event => event.time ?? at);
-    const wrong = [...times, at].find(time => !(time >= 0 && time < LATEST && Number.isInteger(time)));
-    if (wrong !== undefined) {
-      const remedy = `Times are whole numbers in the unit of the log (${this.#catalogue.timeKind}), from 0 on.`;
-      throw new UserError('bad-time', `${wrong} is no time`, remedy);
+      if (id === undefined) continue;
+      items[known] = id;
+      times[known] = event.time === undefined ? UNTIMED : this.#checked(event.time);
+      actions[known] = event.action ?? 0;
+      last = event.time;
+      known++;
     }
+    if (known === 0) return undefined;
+    const at = this.#checked(options.at ?? (last === undefined ? 0 : this.#now(last)));
+    for (let i = 0; i < known; i++) if (times[i] === UNTIMED) times[i] = at; // it has just happened
     return {
-      items: Int32Array.from(known, event => event.id),
-      times,
-      actions: Int32Array.from(known, event => event.action ?? 0),
+      items: items.subarray(0, known),
+      times: times.subarray(0, known),
+      actions: actions.subarray(0, known),
       at,
     };
+  }
+
+  /** A history of the log itself, whose ids are dense already; undefined when it is empty. */
+  logged({ items, times, actions }: Sequence, options: RecommendOptions): History | undefined {
+    const last = times?.at(-1);
+    if (items.length === 0) return undefined;
+    const at = this.#checked(options.at ?? (last === undefined ? 0 : this.#now(last)));
+    return {
+      items,
+      times: times ?? new Float64Array(items.length).fill(at),
+      actions: actions ?? new Int32Array(items.length),
+      at,
+    };
+  }
+
+  #checked(time: number): number {
+    if (time >= 0 && time < LATEST && Number.isInteger(time)) return time;
+    const remedy = `Times are whole numbers in the unit of the log (${this.#catalogue.timeKind}), from 0 on.`;
+    throw new UserError('bad-time', `${time} is no time`, remedy);
   }
 
   #now(last: number): number {

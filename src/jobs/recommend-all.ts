@@ -53,7 +53,7 @@ export async function recommendAll(
     const rows: Record<string, unknown>[] = [];
     for (let user = from; user < to; user += BATCH_USERS) {
       const ids = Array.from({ length: Math.min(to, user + BATCH_USERS) - user }, (_, i) => user + i);
-      const lists = await recommender.recommendMany(ids.map(id => ({ ...asked, history: recommender.historyAt(id) })));
+      const lists = await recommender.answer(ids.map(id => recommender.planAt(id, asked)));
       lists.forEach((list, i) => {
         const name = recommender.originalUser(ids[i]!);
         list.forEach(({ item, score, basis = 'model' }, r) =>

@@ -68,8 +68,16 @@ export class Recommender {
 
   /** A request in dense ids, with what cannot be answered refused. */
   plan(request: RecommendRequest): PlannedRequest {
+    return this.#planned(this.#items.history(request.history, request), request);
+  }
+
+  /** The same for a user of the log by number, 0 to `users` - 1. */
+  planAt(user: number, options: RecommendOptions = {}): PlannedRequest {
+    return this.#planned(this.#items.logged(this.#log().sequence(user), options), options);
+  }
+
+  #planned(history: History | undefined, request: RecommendOptions): PlannedRequest {
     const k = checkedCount(request.k);
-    const history = this.#items.history(request.history, request);
     const { evaluation } = this.#run.config;
     const exclude = request.exclude ?? (evaluation.exclude === 'none' ? 'none' : 'history');
     const denied = (request.deny ?? []).map(item => this.#items.find(item)).filter(id => id !== undefined);

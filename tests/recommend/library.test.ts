@@ -39,6 +39,27 @@ test('several requests at once give what each gives alone', async () => {
   }
 });
 
+test('a user of the log by number is planned as its history is, and wrong times are refused', () => {
+  for (const user of [0, 7, 119]) {
+    for (const options of [{ at: 2e12 }, { at: 2e12, exclude: 'none' as const, k: 3 }]) {
+      const planned = recommender.plan({ history: recommender.historyAt(user), ...options });
+      expect(recommender.planAt(user, options)).toEqual(planned);
+    }
+  }
+  const item = recommender.originalItem(0);
+  const { history } = recommender.plan({ history: [item, { item, time: 5, action: 2 }, item], at: 9 });
+  expect(history).toEqual({
+    items: Int32Array.of(0, 0, 0),
+    times: Float64Array.of(9, 5, 9),
+    actions: Int32Array.of(0, 2, 0),
+    at: 9,
+  });
+  for (const time of [Number.NaN, -1, 0.5, Infinity]) {
+    expect(() => recommender.plan({ history: [{ item, time }] })).toThrow('is no time');
+    expect(() => recommender.plan({ history: [item], at: time })).toThrow('is no time');
+  }
+});
+
 test('an empty history is answered by popularity, marked so', async () => {
   const [nobody, somebody] = await recommender.recommendMany([
     { history: [], k: 5 },
