@@ -191,7 +191,7 @@ fn time(
     // Products of a pair and head in forward, each 2 * width FLOPs; twice as many in backward.
     let products = if op == "fuxi" && biased { 4 } else { 2 };
     let flops = (pairs * heads * 2 * width * products) as f64;
-    let softmax = softmax_attention::Inputs {
+    let softmax = softmax_attention::SoftmaxInputs {
         q,
         k,
         v,

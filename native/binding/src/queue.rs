@@ -70,6 +70,7 @@ pub struct Queue {
 // SAFETY: a slot is written by the one pusher while `pushed - done < CAPACITY` leaves it free, and read by the stream's
 // thread only after `pushed` was published.
 unsafe impl Sync for Queue {}
+// SAFETY: as above.
 unsafe impl Send for Queue {}
 
 impl Queue {

@@ -26,10 +26,13 @@ pub enum Reply {
 impl ToNapiValue for Reply {
     unsafe fn to_napi_value(env: sys::napi_env, reply: Self) -> napi::Result<sys::napi_value> {
         match reply {
+            // SAFETY: by this function's contract.
             Reply::Done => unsafe { <()>::to_napi_value(env, ()) },
+            // SAFETY: by this function's contract.
             Reply::Refused(refused) => unsafe { NativeFault::to_napi_value(env, refused) },
             Reply::Owned(bytes) => {
                 let copy = ArrayBuffer::copy_from(&Env::from_raw(env), &bytes);
+                // SAFETY: by this function's contract.
                 unsafe { ArrayBuffer::to_napi_value(env, copy?) }
             }
             Reply::Bytes { staged, bytes, arena } => {
@@ -37,6 +40,7 @@ impl ToNapiValue for Reply {
                 let data = unsafe { std::slice::from_raw_parts(staged.ptr(), bytes) };
                 let copy = ArrayBuffer::copy_from(&Env::from_raw(env), data);
                 arena.give(staged);
+                // SAFETY: by this function's contract.
                 unsafe { ArrayBuffer::to_napi_value(env, copy?) }
             }
         }

@@ -32,6 +32,7 @@ pub struct Block {
 
 // SAFETY: a block is plain memory with one owner; sharing the owner shares an address, not access.
 unsafe impl Send for Block {}
+// SAFETY: as above.
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -174,16 +175,13 @@ fn system_block(size: usize) -> Option<Block> {
 /// # Safety
 /// Implement only for such types.
 pub unsafe trait Pod: Copy + Send + Sync + 'static {}
-// SAFETY: every bit pattern of these is a value.
-unsafe impl Pod for f32 {}
-unsafe impl Pod for f64 {}
-unsafe impl Pod for u8 {}
-unsafe impl Pod for u16 {}
-unsafe impl Pod for u32 {}
-unsafe impl Pod for i32 {}
-unsafe impl Pod for u64 {}
-unsafe impl Pod for i64 {}
-unsafe impl Pod for usize {}
+macro_rules! plain_numbers {
+    ($($number:ty),*) => { $(
+        // SAFETY: every bit pattern of a number is a value.
+        unsafe impl Pod for $number {}
+    )* };
+}
+plain_numbers!(f32, f64, u8, u16, u32, i32, u64, i64, usize);
 
 /// Scratch of `T`s, see [`Arena::lease`].
 pub struct Lease<'a, T: Pod> {

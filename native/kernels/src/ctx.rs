@@ -72,6 +72,7 @@ impl<'a, T> Slots<'a, T> {
     /// # Safety
     /// `worker` is the index the pool gave to the running task, and the slot is taken once at a time.
     pub unsafe fn of(&self, worker: usize) -> &'a mut [T] {
+        // SAFETY: by this function's contract.
         unsafe { self.all.range(worker * self.stride, self.len) }
     }
 }

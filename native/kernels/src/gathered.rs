@@ -14,6 +14,7 @@ const CHUNK: usize = 12;
 /// The rows hold `cols` numbers; target features as for [`Simd`].
 #[inline(always)]
 pub(crate) unsafe fn dots<V: Simd, E: Element>(u: *const f32, rows: [*const E; LANES], cols: usize) -> V {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [V::zero(); LANES];
         for k in 0..cols / LANES {
@@ -39,6 +40,7 @@ pub(crate) unsafe fn dots<V: Simd, E: Element>(u: *const f32, rows: [*const E; L
 /// As [`dots`].
 #[inline(always)]
 pub(crate) unsafe fn square_norms<V: Simd, E: Element>(rows: [*const E; LANES], cols: usize) -> V {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [V::zero(); LANES];
         for k in 0..cols.div_ceil(LANES) {
@@ -57,6 +59,7 @@ pub(crate) unsafe fn square_norms<V: Simd, E: Element>(rows: [*const E; LANES], 
 /// As [`dots`].
 #[inline(always)]
 pub(crate) unsafe fn dot<V: Simd>(a: *const f32, b: *const f32, cols: usize) -> f32 {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut sum = V::zero();
         for k in 0..cols.div_ceil(LANES) {
@@ -104,6 +107,7 @@ impl<E: Element> Terms<E> for One<E> {
 /// As [`dots`].
 #[inline(always)]
 pub(crate) unsafe fn add_weighted<V: Simd, E: Element>(terms: &impl Terms<E>, cols: usize, out: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe {
         let full = cols / LANES;
         let mut k = 0;
@@ -138,8 +142,11 @@ pub(crate) unsafe fn add_weighted<V: Simd, E: Element>(terms: &impl Terms<E>, co
     }
 }
 
+/// # Safety
+/// As [`add_weighted`]; `N` vectors from column `at` lie within the rows and `out`.
 #[inline(always)]
 unsafe fn add_chunk<V: Simd, E: Element, const N: usize>(terms: &impl Terms<E>, at: usize, out: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [V::zero(); N];
         for (v, sum) in sums.iter_mut().enumerate() {
@@ -169,6 +176,7 @@ unsafe fn add_chunk<V: Simd, E: Element, const N: usize>(terms: &impl Terms<E>, 
 pub(crate) unsafe fn prefetch_span<V: Simd, E: Element>(p: *const E, len: usize) {
     let lines = (len * size_of::<E>()).div_ceil(64);
     for line in 0..lines {
+        // SAFETY: by this function's contract.
         unsafe { V::prefetch(p.cast::<f32>().wrapping_add(16 * line)) };
     }
 }
@@ -194,8 +202,12 @@ mod tests {
     }
 
     /// The sums, and one number after the other.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; rows, `fast` and `plain` hold `cols` floats, the latter two rounded up to eight.
     #[inline(always)]
     unsafe fn both_body<V: Simd>(terms: &Plain, cols: usize, fast: *mut f32, plain: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             add_weighted::<V, f32>(terms, cols, fast);
             for c in 0..cols {

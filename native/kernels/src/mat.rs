@@ -24,8 +24,11 @@ pub struct MatMut<T = f32> {
 
 // SAFETY: a view is an address and a shape; the code that dereferences it upholds aliasing (see the module header).
 unsafe impl<T: Sync> Send for Mat<T> {}
+// SAFETY: as above.
 unsafe impl<T: Sync> Sync for Mat<T> {}
+// SAFETY: as above.
 unsafe impl<T: Send> Send for MatMut<T> {}
+// SAFETY: as above.
 unsafe impl<T: Send> Sync for MatMut<T> {}
 
 impl<T: Copy> Mat<T> {
@@ -84,6 +87,7 @@ impl<T: Copy> Mat<T> {
     #[inline(always)]
     pub unsafe fn row<'a>(self, i: usize) -> &'a [T] {
         debug_assert!(i < self.rows);
+        // SAFETY: by this function's contract.
         unsafe { std::slice::from_raw_parts(self.ptr.add(i * self.stride), self.cols) }
     }
 }
@@ -154,6 +158,7 @@ impl<T: Copy> MatMut<T> {
     #[inline(always)]
     pub unsafe fn row<'a>(self, i: usize) -> &'a mut [T] {
         debug_assert!(i < self.rows);
+        // SAFETY: by this function's contract.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.add(i * self.stride), self.cols) }
     }
 }
@@ -168,6 +173,7 @@ pub struct Disjoint<'a, T> {
 
 // SAFETY: see `range`: its callers take disjoint parts.
 unsafe impl<T: Send> Send for Disjoint<'_, T> {}
+// SAFETY: as above.
 unsafe impl<T: Send> Sync for Disjoint<'_, T> {}
 
 impl<'a, T> Disjoint<'a, T> {
@@ -184,6 +190,7 @@ impl<'a, T> Disjoint<'a, T> {
     #[inline(always)]
     pub unsafe fn range(&self, from: usize, len: usize) -> &'a mut [T] {
         assert!(from + len <= self.len);
+        // SAFETY: by this function's contract.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.add(from), len) }
     }
 }

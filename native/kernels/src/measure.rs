@@ -8,8 +8,11 @@ use crate::simd_fn;
 /// Twelve independent accumulators: two FMA pipes of latency four need eight.
 const CHAINS: usize = 12;
 
+/// # Safety
+/// This CPU has `V`'s instructions.
 #[inline(always)]
 unsafe fn fma_chain_body<V: Simd>(rounds: usize) -> f32 {
+    // SAFETY: by this function's contract.
     unsafe {
         let (a, b) = (V::splat(0.999), V::splat(1e-6));
         let mut c: [V; CHAINS] = std::array::from_fn(|i| V::splat(i as f32 + 1.0));
@@ -40,8 +43,11 @@ pub fn fma_peak(cx: &Ctx, rounds: usize) -> f32 {
     sinks.iter().sum()
 }
 
+/// # Safety
+/// This CPU has `V`'s instructions; `data` holds `len` floats.
 #[inline(always)]
 unsafe fn read_body<V: Simd>(data: *const f32, len: usize) -> f32 {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [V::zero(); 4];
         for i in (0..len / 32 * 32).step_by(32) {

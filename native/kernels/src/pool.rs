@@ -31,7 +31,7 @@ pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     /// One job at a time, whichever stream asks.
-    turn: Mutex<()>,
+    one_job: Mutex<()>,
 }
 
 impl Pool {
@@ -58,7 +58,7 @@ impl Pool {
         Pool {
             shared,
             workers,
-            turn: Mutex::new(()),
+            one_job: Mutex::new(()),
         }
     }
 
@@ -76,7 +76,7 @@ impl Pool {
             (0..tasks).for_each(|index| task(index, 0));
             return;
         }
-        let _turn = self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _job = self.one_job.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let shared = &*self.shared;
         let local: Task<'_> = &task;
         // SAFETY: the reference is dropped from `job` before this function returns, and no worker uses it after

@@ -12,8 +12,11 @@ pub const BLOCK: usize = 64;
 /// Columns one task of [`sum_rows`] adds up.
 const COLUMNS: usize = 256;
 
+/// # Safety
+/// This CPU has `V`'s instructions; columns `[from, from + cols)` of `parts` are alive, and `to` has room for them.
 #[inline(always)]
 unsafe fn sum_rows_body<V: Simd>(parts: Mat, from: usize, cols: usize, to: *mut f32, accumulate: bool) {
+    // SAFETY: by this function's contract.
     unsafe {
         for at in (0..cols).step_by(LANES) {
             let left = cols - at;
@@ -44,6 +47,7 @@ pub fn sum_rows(cx: &Ctx, parts: Mat, to: Grad) {
 /// Both pointers are valid for `n` floats; below a SIMD entry.
 #[inline(always)]
 pub(crate) unsafe fn add_row<V: Simd>(sum: *mut f32, row: *const f32, n: usize) {
+    // SAFETY: by this function's contract.
     unsafe {
         for at in (0..n).step_by(LANES) {
             let (left, sum) = (n - at, sum.add(at));

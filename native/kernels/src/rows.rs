@@ -30,18 +30,22 @@ pub unsafe trait Element: Pod {
 unsafe impl Element for f32 {
     #[inline(always)]
     unsafe fn load<V: Simd>(p: *const f32) -> V {
+        // SAFETY: by this function's contract.
         unsafe { V::load(p) }
     }
     #[inline(always)]
     unsafe fn load_part<V: Simd>(p: *const f32, n: usize) -> V {
+        // SAFETY: by this function's contract.
         unsafe { V::load_part(p, n) }
     }
     #[inline(always)]
     unsafe fn store<V: Simd>(v: V, p: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe { v.store(p) }
     }
     #[inline(always)]
     unsafe fn store_part<V: Simd>(v: V, p: *mut f32, n: usize) {
+        // SAFETY: by this function's contract.
         unsafe { v.store_part(p, n) }
     }
     fn widen(self) -> f32 {
@@ -59,10 +63,12 @@ unsafe impl Element for f32 {
 unsafe impl Element for u16 {
     #[inline(always)]
     unsafe fn load<V: Simd>(p: *const u16) -> V {
+        // SAFETY: by this function's contract.
         unsafe { V::load_half(p) }
     }
     #[inline(always)]
     unsafe fn load_part<V: Simd>(p: *const u16, n: usize) -> V {
+        // SAFETY: by this function's contract.
         unsafe {
             let mut lanes = [0u16; LANES];
             for (i, lane) in lanes.iter_mut().enumerate().take(n) {
@@ -73,10 +79,12 @@ unsafe impl Element for u16 {
     }
     #[inline(always)]
     unsafe fn store<V: Simd>(v: V, p: *mut u16) {
+        // SAFETY: by this function's contract.
         unsafe { v.store_half(p) }
     }
     #[inline(always)]
     unsafe fn store_part<V: Simd>(v: V, p: *mut u16, n: usize) {
+        // SAFETY: by this function's contract.
         unsafe {
             let mut lanes = [0u16; LANES];
             v.store_half(lanes.as_mut_ptr());
@@ -220,6 +228,7 @@ macro_rules! with_rows {
 /// As [`Element::load_part`].
 #[inline(always)]
 pub unsafe fn load_vector<V: Simd, E: Element>(p: *const E, k: usize, cols: usize) -> V {
+    // SAFETY: by this function's contract.
     unsafe {
         let at = k * LANES;
         if at + LANES <= cols {
@@ -236,6 +245,7 @@ pub unsafe fn load_vector<V: Simd, E: Element>(p: *const E, k: usize, cols: usiz
 /// As [`Element::store_part`].
 #[inline(always)]
 pub unsafe fn store_vector<V: Simd, E: Element>(v: V, p: *mut E, k: usize, cols: usize) {
+    // SAFETY: by this function's contract.
     unsafe {
         let at = k * LANES;
         if at + LANES <= cols {

@@ -21,7 +21,11 @@ pub const LINE: usize = 16;
 /// # Safety
 /// Methods on [`Avx2`] may only run on a CPU with AVX2, FMA and F16C: call them below a [`simd_fn!`](crate::simd_fn)
 /// entry. Pointers must be valid for the lanes read or written; no alignment is needed.
-#[allow(clippy::missing_safety_doc)]
+#[expect(
+    clippy::missing_safety_doc,
+    clippy::undocumented_unsafe_blocks,
+    reason = "one contract for all methods, stated above"
+)]
 pub unsafe trait Simd: Copy + Send + Sync + 'static {
     const ISA: Isa;
     unsafe fn zero() -> Self;
@@ -77,17 +81,17 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn changes(p: *const u8) -> u64;
     /// Asks for the line of `p` before it is needed; never faults.
     unsafe fn prefetch(p: *const f32);
-    /// The loops of [`tile::steps`] and [`tile::panel_steps`]: `turns` times four steps in each of `panels`, `panel` floats
-    /// apart.
+    /// The loops of [`tile::steps`] and [`tile::panel_steps`], unrolled 4x: `rounds` iterations in each of `panels`, which
+    /// are `panel` floats apart.
     #[inline(always)]
-    unsafe fn turns<const ROW: usize, const STEP: usize>(
+    unsafe fn unrolled_steps<const ROW: usize, const STEP: usize>(
         sums: &mut tile::Sums<Self>,
-        [panels, turns]: [usize; 2],
+        [panels, rounds]: [usize; 2],
         panel: usize,
         a: *const f32,
         b: *const f32,
     ) {
-        let deep = turns * tile::TURN;
+        let deep = rounds * tile::UNROLL;
         for k in 0..panels * deep {
             let a = a.wrapping_add(k / deep * panel + k % deep * STEP);
             unsafe { tile::step::<Self, 2, ROW>(sums, a, b.add(k * tile::NR)) };
@@ -214,23 +218,33 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
 #[macro_export]
 macro_rules! simd_fn {
     ($(#[$meta:meta])* $vis:vis fn $name:ident = $body:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)?) => {
+        /// # Safety
+        /// This CPU has `isa`, and the arguments meet the contract of the body.
         $(#[$meta])*
         #[inline(never)]
         #[allow(clippy::too_many_arguments)]
         $vis unsafe fn $name(isa: $crate::isa::Isa, $($arg: $ty),*) $(-> $ret)? {
+            /// # Safety
+            /// This CPU has the features; the arguments meet the contract of the body.
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,f16c")]
             #[allow(clippy::too_many_arguments)]
             unsafe fn avx2($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: by this function's contract.
                 unsafe { $body::<$crate::simd::Avx2>($($arg),*) }
             }
+            /// # Safety
+            /// The arguments meet the contract of the body.
             #[allow(clippy::too_many_arguments)]
             unsafe fn portable($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: by this function's contract.
                 unsafe { $body::<$crate::simd::Portable>($($arg),*) }
             }
             match isa {
                 #[cfg(target_arch = "x86_64")]
+                // SAFETY: by this function's contract.
                 $crate::isa::Isa::Avx2 => unsafe { avx2($($arg),*) },
+                // SAFETY: by this function's contract.
                 _ => unsafe { portable($($arg),*) },
             }
         }
@@ -252,14 +266,19 @@ pub(crate) trait Kernel {
 /// This CPU has `isa`; the kernel's own pointers are valid.
 #[inline(never)]
 pub(crate) unsafe fn dispatch<K: Kernel>(isa: Isa, kernel: K) {
+    /// # Safety
+    /// This CPU has the features; the kernel's pointers are valid.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn avx2<K: Kernel>(kernel: K) {
+        // SAFETY: by this function's contract.
         unsafe { kernel.run::<Avx2>() }
     }
     match isa {
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: by this function's contract.
         Isa::Avx2 => unsafe { avx2(kernel) },
+        // SAFETY: by this function's contract.
         _ => unsafe { kernel.run::<Portable>() },
     }
 }
@@ -293,6 +312,10 @@ macro_rules! lanewise {
 }
 
 // SAFETY: no intrinsics; pointers are the caller's promise.
+#[expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one argument for all methods, stated above"
+)]
 #[allow(clippy::needless_range_loop)]
 unsafe impl Simd for Portable {
     const ISA: Isa = Isa::Portable;

@@ -94,8 +94,8 @@ pub fn fuxi_backward(args: &mut Args) -> Outcome {
     args.work(move |site| Ok(fuxi_attention::backward(site.cx, &work)?))
 }
 
-fn softmax_inputs(args: &mut Args) -> Outcome<softmax_attention::Inputs<'static>> {
-    Ok(softmax_attention::Inputs {
+fn softmax_inputs(args: &mut Args) -> Outcome<softmax_attention::SoftmaxInputs<'static>> {
+    Ok(softmax_attention::SoftmaxInputs {
         q: args.panels("q")?,
         k: args.panels("k")?,
         v: args.panels("v")?,

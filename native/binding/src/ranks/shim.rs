@@ -90,12 +90,12 @@ impl Exchange {
     /// The exchange in a world of one rank: a copy of its own part.
     pub fn with_oneself(self) -> Outcome {
         let (from, to, bytes) = match self {
-            // SAFETY: arrays of one element, one per rank.
             Exchange::AllToAll {
                 send,
                 send_bytes,
                 receive,
                 ..
+                // SAFETY: an array of one element, one per rank.
             } => (send, receive, unsafe { *send_bytes }),
             Exchange::AllGather {
                 send, bytes, receive, ..
@@ -137,6 +137,7 @@ impl Shim {
         let text = |call: &dyn Fn(*mut c_char, c_int) -> c_int| read_text(call);
         // SAFETY: each call writes at most the capacity it is given.
         let library = text(&|to, room| unsafe { (self.functions.library)(to, room) });
+        // SAFETY: as above.
         let hosts = (0..size).map(|rank| text(&|to, room| unsafe { (self.functions.host)(rank, to, room) }));
         Ok(World {
             rank: rank as usize,

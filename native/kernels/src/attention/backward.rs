@@ -2,10 +2,11 @@
 //! over strips of queries and tiles of keys: scores again, gradients of weights, then dQ of the strip and dK, dV of the
 //! block. Which blocks run together, and why nobody adds to the same gradient at the same time, is the plan's business.
 
-use super::bias::{FILED, SQUARE, Tables, Term, Window};
+use super::bias::{BlockPair, FILED, SQUARE, Tables, Term};
 use super::clock::Filed;
-use super::pack::{Columns, Part};
-use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
+use super::pack::{ColumnForm, Part};
+use super::plan::{BLOCK, Blocks, Direction, Heads, Plan, Task};
+use super::scratch::Parts;
 use super::table_grads::{Partial, TableGrads};
 use super::tile::{Product, Scores, Slope};
 use super::weigh::{Strip, Unweigh};
@@ -25,7 +26,7 @@ const ROW: usize = KEYS + LANES;
 
 /// What the pass reads and writes.
 #[derive(Clone, Copy)]
-pub struct Backward<'a, U> {
+pub struct BackwardPass<'a, U> {
     pub q: Panels,
     pub k: Panels,
     pub v: Panels,
@@ -45,7 +46,7 @@ pub struct Backward<'a, U> {
 
 /// Scratch of one worker; but for the squares, of one head.
 #[derive(Clone, Copy)]
-struct Scratch {
+struct BackwardScratch {
     q: *mut f32,       // [a/16][BLOCK][16]
     d_o: *mut f32,     // [v/16][BLOCK][16]
     k: *mut f32,       // [a/16][BLOCK][16]
@@ -61,16 +62,16 @@ struct Scratch {
     grads: *mut f32,   // [STRIP][ROW]
 }
 
-impl<U: Unweigh> Backward<'_, U> {
+impl<U: Unweigh> BackwardPass<'_, U> {
     /// `tables` receives the gradients of the bias tables, if anyone wants them.
     pub fn run(&self, cx: &Ctx, tables: Option<&mut TableGrads>) {
-        let plan = Plan::new(cx, Pass::Backward, self.offsets, &self.heads);
-        let mut scratch = cx.per_worker::<f32>(self.lay_out(std::ptr::null_mut()).1);
+        let plan = Plan::new(cx, Direction::Backward, self.offsets, &self.heads);
+        let mut scratch = cx.per_worker::<f32>(Parts::count(|parts| self.lay_out(parts)));
         let slots = scratch.slots();
         TableGrads::over_waves(tables, cx, &plan, self.offsets, |task, worker, partial| {
             // SAFETY: a slot is its worker's own; the plan keeps tasks of a wave apart; `cx.isa` is this CPU's.
             unsafe {
-                let (scratch, _) = self.lay_out(slots.of(worker).as_mut_ptr());
+                let scratch = self.lay_out(&mut Parts::at(slots.of(worker).as_mut_ptr()));
                 dispatch(
                     cx.isa,
                     BackwardTask {
@@ -89,46 +90,38 @@ impl<U: Unweigh> Backward<'_, U> {
         (self.heads.a.next_multiple_of(NR), self.heads.v.next_multiple_of(NR))
     }
 
-    /// The scratch that begins at `base`, and how many floats it takes.
-    fn lay_out(&self, base: *mut f32) -> (Scratch, usize) {
+    fn lay_out(&self, parts: &mut Parts) -> BackwardScratch {
         let (a, v) = self.padded();
         let square = if self.bias.is_some() { SQUARE } else { 0 };
-        let mut floats = 0;
-        let mut take = |len: usize| {
-            let at = base.wrapping_add(floats);
-            floats += len.next_multiple_of(NR);
-            at
-        };
-        let scratch = Scratch {
-            q: take(a * BLOCK),
-            d_o: take(v * BLOCK),
-            k: take(a * BLOCK),
-            k_t: take(a * BLOCK),
-            v_t: take(v * BLOCK),
-            dq: take(STRIP * a),
-            dk: take(a * BLOCK),
-            dv: take(v * BLOCK),
-            bias: take(square),
-            total: take(square),
-            filed: take(if self.bias.is_some() { FILED } else { 0 }).cast(),
-            weights: take(STRIP * ROW + LANES),
-            grads: take(STRIP * ROW + LANES),
-        };
-        (scratch, floats)
+        BackwardScratch {
+            q: parts.take(a * BLOCK),
+            d_o: parts.take(v * BLOCK),
+            k: parts.take(a * BLOCK),
+            k_t: parts.take(a * BLOCK),
+            v_t: parts.take(v * BLOCK),
+            dq: parts.take(STRIP * a),
+            dk: parts.take(a * BLOCK),
+            dv: parts.take(v * BLOCK),
+            bias: parts.take(square),
+            total: parts.take(square),
+            filed: parts.take(if self.bias.is_some() { FILED } else { 0 }).cast(),
+            weights: parts.take(STRIP * ROW + LANES),
+            grads: parts.take(STRIP * ROW + LANES),
+        }
     }
 }
 
 struct BackwardTask<'a, U> {
-    pass: &'a Backward<'a, U>,
+    pass: &'a BackwardPass<'a, U>,
     task: Task,
-    scratch: Scratch,
+    scratch: BackwardScratch,
     partial: Option<Partial>,
 }
 
 /// A head's queries and keys in column form.
-struct Operands {
-    q: Columns,
-    k: Columns,
+struct BackwardOperands {
+    q: ColumnForm,
+    k: ColumnForm,
 }
 
 /// Whether the gradients of a block are touched for the first time.
@@ -148,27 +141,28 @@ impl<U: Unweigh> Kernel for BackwardTask<'_, U> {
             if blocks.count == 0 {
                 continue;
             }
-            let window = Window::new(token, blocks.range(i), blocks.range(j));
+            let pair = BlockPair::new(token, blocks.range(i), blocks.range(j));
             let first = First {
                 queries: blocks.first_of_queries(i, j),
                 keys: blocks.first_of_keys(i, j),
             };
+            // SAFETY: by the contract of `dispatch`.
             unsafe {
-                let Scratch { bias, total, filed, .. } = self.scratch;
+                let BackwardScratch { bias, total, filed, .. } = self.scratch;
                 if let Some(tables) = pass.bias {
                     let filed = if self.partial.is_some() {
                         filed
                     } else {
                         std::ptr::null_mut()
                     };
-                    tables.fill::<V>(&window, Term::Both, bias, filed);
+                    tables.fill::<V>(&pair, Term::Both, bias, filed);
                 }
                 let group = pass.heads.of(self.task.group as usize);
                 for head in group.clone() {
-                    self.head::<V>(&window, head, head == group.start, first);
+                    self.head::<V>(&pair, head, head == group.start, first);
                 }
                 if let (Some(tables), Some(partial)) = (pass.bias, &self.partial) {
-                    tables.scatter::<V>(&window, Term::Both, total, filed, partial);
+                    tables.scatter::<V>(&pair, Term::Both, total, filed, partial);
                 }
             }
         }
@@ -176,10 +170,10 @@ impl<U: Unweigh> Kernel for BackwardTask<'_, U> {
 }
 
 impl<U: Unweigh> BackwardTask<'_, U> {
-    /// The queries, gradients of results, keys and values of a head in a window.
+    /// The queries, gradients of results, keys and values of a head in a block pair.
     #[inline(always)]
-    fn operands(&self, window: &Window, head: usize) -> [Part; 4] {
-        let Backward {
+    fn operands(&self, pair: &BlockPair, head: usize) -> [Part; 4] {
+        let BackwardPass {
             q,
             k,
             v,
@@ -188,8 +182,8 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             heads: Heads { a, v: width, .. },
             ..
         } = *self.pass;
-        let (row, rows) = (window.token + window.query, window.queries);
-        let (key, keys) = (window.token + window.key, window.keys);
+        let (row, rows) = (pair.token + pair.query, pair.queries);
+        let (key, keys) = (pair.token + pair.key, pair.keys);
         [
             Part {
                 of: q,
@@ -223,23 +217,28 @@ impl<U: Unweigh> BackwardTask<'_, U> {
     }
 
     /// One head; `fresh` if it is the first of its group.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the scratch is laid out for this pass and used by no other task; the pass's views are
+    /// alive, and no other task of the wave touches the gradients of `pair`.
     #[inline(always)]
-    unsafe fn head<V: Simd>(&self, window: &Window, head: usize, fresh: bool, first: First) {
+    unsafe fn head<V: Simd>(&self, pair: &BlockPair, head: usize, fresh: bool, first: First) {
         let (pass, s, (a_wide, v_wide)) = (self.pass, &self.scratch, self.pass.padded());
-        let [q, d_o, k, v] = self.operands(window, head);
-        let (rows, keys) = (window.queries.next_multiple_of(MR), window.keys.next_multiple_of(NR));
+        let [q, d_o, k, v] = self.operands(pair, head);
+        let (rows, keys) = (pair.queries.next_multiple_of(MR), pair.keys.next_multiple_of(NR));
+        // SAFETY: by this function's contract.
         unsafe {
             d_o.pack_columns::<V>(rows, pass.scale, s.d_o);
-            let operands = Operands {
+            let operands = BackwardOperands {
                 q: q.columns::<V>(rows, s.q),
-                k: k.columns::<V>(window.keys, s.k),
+                k: k.columns::<V>(pair.keys, s.k),
             };
             k.transposed::<V>(keys, s.k_t);
             v.transposed::<V>(keys, s.v_t);
-            for from in (0..window.queries).step_by(STRIP) {
-                let until = window.queries.min(from + STRIP);
-                for tile in (0..window.visible(until - 1)).step_by(KEYS) {
-                    self.strip::<V>(window, head, fresh, &operands, from..until, tile);
+            for from in (0..pair.queries).step_by(STRIP) {
+                let until = pair.queries.min(from + STRIP);
+                for tile in (0..pair.visible(until - 1)).step_by(KEYS) {
+                    self.strip::<V>(pair, head, fresh, &operands, from..until, tile);
                 }
                 let strip = Part {
                     row: q.row + from,
@@ -258,23 +257,27 @@ impl<U: Unweigh> BackwardTask<'_, U> {
     }
 
     /// A strip of queries against the keys from `tile`: weights, gradients of scores, and what they add to dQ, dV and dK.
+    ///
+    /// # Safety
+    /// As [`Self::head`]; `operands` are the head's, packed for `pair`.
     #[inline(always)]
     unsafe fn strip<V: Simd>(
         &self,
-        window: &Window,
+        pair: &BlockPair,
         head: usize,
         fresh: bool,
-        operands: &Operands,
+        operands: &BackwardOperands,
         queries: Range<usize>,
         tile: usize,
     ) {
         let (Heads { a, v, .. }, (a_wide, v_wide), s) = (self.pass.heads, self.pass.padded(), &self.scratch);
-        let strip = Strip::new(window, head, &queries, tile, KEYS, ROW);
+        let strip = Strip::new(pair, head, &queries, tile, KEYS, ROW);
         let (rows, keys) = (strip.rows(), strip.seen.most);
         let square = |base: *mut f32, row: usize, there: bool| match there {
             true => base.wrapping_add((queries.start + row) * BLOCK + tile),
             false => std::ptr::null_mut(),
         };
+        // SAFETY: by this function's contract.
         unsafe {
             let scores = Scores {
                 rows,
@@ -289,7 +292,7 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             scores.compute::<V>();
             let scores = Scores {
                 depth: v,
-                a: Columns::packed(s.d_o).skip_rows(queries.start),
+                a: ColumnForm::packed(s.d_o).skip_rows(queries.start),
                 b: s.v_t.add(tile * v.next_multiple_of(LANES)),
                 plus: std::ptr::null(),
                 c: s.grads,
@@ -323,7 +326,7 @@ impl<U: Unweigh> BackwardTask<'_, U> {
                 },
                 until: Slope::flat(queries.len()),
                 a: s.weights,
-                b: Columns::packed(s.d_o).skip_rows(queries.start),
+                b: ColumnForm::packed(s.d_o).skip_rows(queries.start),
                 c: s.dv.add(tile * v_wide),
                 stride: v_wide,
                 // An earlier strip of this block has seen these keys.

@@ -5,7 +5,7 @@
 //! of the gap ([`Power`]).
 
 use super::bucket::BUCKETS;
-use super::clock::{Clock, Filed, Run};
+use super::clock::{BucketRun, Clock, Filed};
 use super::plan::BLOCK;
 use super::power::{self, Keys, Power};
 use super::table_grads::Partial;
@@ -57,7 +57,7 @@ fn covered(weights: &[f32]) -> usize {
 
 /// Which queries and keys of one sequence: `queries` from position `query`, `keys` from `key`, at most [`BLOCK`] each.
 #[derive(Clone, Copy)]
-pub struct Window {
+pub struct BlockPair {
     /// Batch row of the sequence's first token.
     pub token: usize,
     pub query: usize,
@@ -66,10 +66,10 @@ pub struct Window {
     pub keys: usize,
 }
 
-impl Window {
-    pub fn new(token: usize, queries: Range<usize>, keys: Range<usize>) -> Window {
+impl BlockPair {
+    pub fn new(token: usize, queries: Range<usize>, keys: Range<usize>) -> BlockPair {
         let seen = keys.len().min(queries.end - keys.start);
-        Window {
+        BlockPair {
             token,
             query: queries.start,
             queries: queries.len(),
@@ -78,7 +78,7 @@ impl Window {
         }
     }
 
-    /// Keys of the window that the query `row` sees.
+    /// Keys of the block pair that the query `row` sees.
     #[inline(always)]
     pub fn visible(&self, row: usize) -> usize {
         (self.query + row + 1).saturating_sub(self.key).min(self.keys)
@@ -102,19 +102,25 @@ impl<'a> Tables<'a> {
         Tables { past, time, n }
     }
 
-    /// Fills a square with the bias of a window. Keys a query does not see hold anything. `filed`, unless null, receives
+    /// Fills a square with the bias of a block pair. Keys a query does not see hold anything. `filed`, unless null, receives
     /// the time buckets of every query, for [`Tables::scatter`].
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `square` has room for [`SQUARE`] floats and `filed`, unless null, for the pair's queries;
+    /// `pair` lies within the batch that the tables' times describe.
     #[inline(always)]
-    pub unsafe fn fill<V: Simd>(&self, window: &Window, term: Term, square: *mut f32, filed: *mut Filed) {
+    pub unsafe fn fill<V: Simd>(&self, pair: &BlockPair, term: Term, square: *mut f32, filed: *mut Filed) {
         let mut clock = match &self.time {
             Some((Time::Power(power), time)) if term != Term::Position => {
-                return unsafe { self.fill_power::<V>(window, term, power, time, square) };
+                // SAFETY: by this function's contract.
+                return unsafe { self.fill_power::<V>(pair, term, power, time, square) };
             }
-            Some((Time::Buckets(table), time)) if term != Term::Position => Some(Clock::new(table, time, window)),
+            Some((Time::Buckets(table), time)) if term != Term::Position => Some(Clock::new(table, time, pair)),
             _ => None,
         };
-        for row in 0..window.queries {
-            let (visible, past) = (window.visible(row), self.past(window, row));
+        for row in 0..pair.queries {
+            let (visible, past) = (pair.visible(row), self.past(pair, row));
+            // SAFETY: by this function's contract.
             unsafe {
                 let to = square.add(row * BLOCK);
                 let Some(clock) = &mut clock else {
@@ -139,32 +145,35 @@ impl<'a> Tables<'a> {
         }
     }
 
+    /// # Safety
+    /// As [`Tables::fill`].
     #[inline(always)]
     unsafe fn fill_power<V: Simd>(
         &self,
-        window: &Window,
+        pair: &BlockPair,
         term: Term,
         power: &Power,
         time: &TimeBias,
         square: *mut f32,
     ) {
-        let keys = Keys::new(time, window);
-        for row in 0..window.queries {
+        let keys = Keys::new(time, pair);
+        for row in 0..pair.queries {
             let past = match term {
                 Term::Time => std::ptr::null(),
-                _ => self.past(window, row),
+                _ => self.past(pair, row),
             };
-            let now = time.query_times[window.token + window.query + row];
-            unsafe { power.fill::<V>(&keys, now, window.visible(row), past, square.add(row * BLOCK)) };
+            let now = time.query_times[pair.token + pair.query + row];
+            // SAFETY: by this function's contract.
+            unsafe { power.fill::<V>(&keys, now, pair.visible(row), past, square.add(row * BLOCK)) };
         }
     }
 
-    /// The position terms of a query, from the window's first key on.
+    /// The position terms of a query, from the block pair's first key on.
     #[inline(always)]
-    fn past(&self, window: &Window, row: usize) -> *const f32 {
+    fn past(&self, pair: &BlockPair, row: usize) -> *const f32 {
         self.past
             .as_ptr()
-            .wrapping_add(window.key + self.n - 1 - (window.query + row))
+            .wrapping_add(pair.key + self.n - 1 - (pair.query + row))
     }
 
     pub fn has_time(&self) -> bool {
@@ -172,10 +181,14 @@ impl<'a> Tables<'a> {
     }
 
     /// Adds a square of score gradients to the partial sums of a task.
+    ///
+    /// # Safety
+    /// As [`Tables::fill`], which filled `filed` for the same `pair` if the bias has buckets; `partial` belongs to the
+    /// running task.
     #[inline(always)]
     pub unsafe fn scatter<V: Simd>(
         &self,
-        window: &Window,
+        pair: &BlockPair,
         term: Term,
         square: *const f32,
         filed: *const Filed,
@@ -183,16 +196,17 @@ impl<'a> Tables<'a> {
     ) {
         let power = match &self.time {
             Some((Time::Power(power), time)) if term != Term::Position => {
-                Some((power, Keys::new(time, window), time.query_times))
+                Some((power, Keys::new(time, pair), time.query_times))
             }
             _ => None,
         };
-        let mut sums = power::Sums::default();
-        for row in 0..window.queries {
+        let mut sums = power::PowerSums::default();
+        for row in 0..pair.queries {
+            // SAFETY: by this function's contract.
             unsafe {
-                let (ds, visible) = (square.add(row * BLOCK), window.visible(row));
+                let (ds, visible) = (square.add(row * BLOCK), pair.visible(row));
                 if let Some((power, keys, query_times)) = &power {
-                    let now = query_times[window.token + window.query + row];
+                    let now = query_times[pair.token + pair.query + row];
                     power.scatter::<V>(keys, now, visible, ds, &mut sums);
                 }
                 if term != Term::Time {
@@ -205,7 +219,7 @@ impl<'a> Tables<'a> {
                 if term == Term::Position || !self.has_time() || power.is_some() {
                     continue;
                 }
-                for Run { bucket, from, until } in (*filed.add(row)).runs::<V>(visible) {
+                for BucketRun { bucket, from, until } in (*filed.add(row)).runs::<V>(visible) {
                     let (whole, left) = ((until - from) / LANES, (until - from) % LANES);
                     let mut sum = V::zero();
                     for vector in 0..whole {

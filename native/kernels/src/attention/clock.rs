@@ -1,9 +1,9 @@
-//! The time bucket of every key of a window, as its queries go by. From one query to the next few keys change theirs, so
+//! The time bucket of every key of a block pair, as its queries go by. From one query to the next few keys change theirs, so
 //! each knows until when it stays: the rest costs a comparison, eight keys at a time. Any order of times is right; keys
 //! and queries that ascend, as those of a log do, are fast.
 
 use super::TimeBias;
-use super::bias::Window;
+use super::bias::BlockPair;
 use super::bucket::Buckets;
 use super::plan::BLOCK;
 use crate::simd::{LANES, Simd};
@@ -20,9 +20,9 @@ pub struct Filed([u8; BLOCK + WORD]);
 
 /// See the module header.
 pub struct Clock<'a> {
-    /// Time of each key of the window.
+    /// Time of each key of the block pair.
     times: &'a [i64],
-    /// Time of each query of the window.
+    /// Time of each query of the block pair.
     query_times: &'a [i64],
     ts_w: &'a [f32],
     buckets: &'static Buckets,
@@ -34,8 +34,8 @@ pub struct Clock<'a> {
     bias: [f32; BLOCK + LANES],
 }
 
-/// Keys `from..until` of a window share a bucket.
-pub struct Run {
+/// Keys `from..until` of a block pair share a bucket.
+pub struct BucketRun {
     pub bucket: usize,
     pub from: usize,
     pub until: usize,
@@ -43,11 +43,11 @@ pub struct Run {
 
 impl<'a> Clock<'a> {
     #[inline(always)]
-    pub fn new(ts_w: &'a [f32], time: &TimeBias<'a>, window: &Window) -> Clock<'a> {
-        let (key, query) = (window.token + window.key, window.token + window.query);
+    pub fn new(ts_w: &'a [f32], time: &TimeBias<'a>, pair: &BlockPair) -> Clock<'a> {
+        let (key, query) = (pair.token + pair.key, pair.token + pair.query);
         Clock {
-            times: &time.times[key..key + window.keys],
-            query_times: &time.query_times[query..query + window.queries],
+            times: &time.times[key..key + pair.keys],
+            query_times: &time.query_times[query..query + pair.queries],
             ts_w,
             buckets: Buckets::get(),
             now: i64::MIN,
@@ -58,6 +58,9 @@ impl<'a> Clock<'a> {
     }
 
     /// Moves on to query `row`, which sees the first `visible` keys. Rows ascend.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `visible` is at most the pair's number of keys.
     #[inline(always)]
     pub unsafe fn show<V: Simd>(&mut self, row: usize, visible: usize) {
         let before = std::mem::replace(&mut self.now, self.query_times[row]);
@@ -68,6 +71,7 @@ impl<'a> Clock<'a> {
             let left = visible - first;
             let mut due = 0;
             for at in (0..left.min(WORD)).step_by(LANES) {
+                // SAFETY: by this function's contract.
                 due |= unsafe { V::at_most(self.until.as_ptr().add(first + at), self.now) } << at;
             }
             if left < WORD {
@@ -104,8 +108,8 @@ impl<'a> Clock<'a> {
 impl Filed {
     /// The runs of equal buckets among the first `visible` keys, left to right.
     #[inline(always)]
-    pub fn runs<V: Simd>(&self, visible: usize) -> Runs<'_, V> {
-        Runs {
+    pub fn runs<V: Simd>(&self, visible: usize) -> BucketRuns<'_, V> {
+        BucketRuns {
             bucket: &self.0,
             visible,
             from: 0,
@@ -118,7 +122,7 @@ impl Filed {
 }
 
 /// See [`Filed::runs`].
-pub struct Runs<'a, V> {
+pub struct BucketRuns<'a, V> {
     bucket: &'a [u8; BLOCK + WORD],
     visible: usize,
     from: usize,
@@ -129,11 +133,11 @@ pub struct Runs<'a, V> {
     lanes: PhantomData<V>,
 }
 
-impl<V: Simd> Iterator for Runs<'_, V> {
-    type Item = Run;
+impl<V: Simd> Iterator for BucketRuns<'_, V> {
+    type Item = BucketRun;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Run> {
+    fn next(&mut self) -> Option<BucketRun> {
         while self.ends == 0 {
             self.word += WORD;
             if self.word >= self.visible {
@@ -146,7 +150,7 @@ impl<V: Simd> Iterator for Runs<'_, V> {
         self.from = until;
         self.ends &= self.ends - 1;
         let bucket = self.bucket[from] as usize;
-        Some(Run { bucket, from, until })
+        Some(BucketRun { bucket, from, until })
     }
 }
 
@@ -158,11 +162,11 @@ mod tests {
     use crate::rng::{Key, word};
     use crate::simd::{Kernel, dispatch};
 
-    /// Every query of a window against the definition.
+    /// Every query of a block pair against the definition.
     struct Walk<'a> {
         times: &'a [i64],
         query_times: &'a [i64],
-        window: Window,
+        pair: BlockPair,
         what: &'a str,
     }
 
@@ -175,12 +179,13 @@ mod tests {
                 times: self.times,
                 query_times: self.query_times,
             };
-            let mut clock = Clock::new(&ts_w, &time, &self.window);
-            for row in 0..self.window.queries {
-                let visible = self.window.visible(row);
+            let mut clock = Clock::new(&ts_w, &time, &self.pair);
+            for row in 0..self.pair.queries {
+                let visible = self.pair.visible(row);
+                // SAFETY: by the contract of `dispatch`.
                 unsafe { clock.show::<V>(row, visible) };
-                let now = self.query_times[self.window.query + row];
-                let keys = &self.times[self.window.key..self.window.key + visible];
+                let now = self.query_times[self.pair.query + row];
+                let keys = &self.times[self.pair.key..self.pair.key + visible];
                 let want: Vec<usize> = keys.iter().map(|key| bucket_by_definition(now - key)).collect();
                 let bias: Vec<usize> = clock.bias[..visible].iter().map(|bias| *bias as usize).collect();
                 assert_eq!(bias, want, "{} row {row}", self.what);
@@ -218,13 +223,13 @@ mod tests {
                         now
                     })
                     .collect();
-                let window = Window::new(0, queries.clone(), keys.clone());
+                let pair = BlockPair::new(0, queries.clone(), keys.clone());
                 for isa in [Isa::Portable, Isa::detect()] {
                     let (query_times, times) = (&times[1..], &times[..tokens]);
                     let walk = Walk {
                         times,
                         query_times,
-                        window,
+                        pair,
                         what,
                     };
                     // SAFETY: `isa` is one this CPU has.

@@ -2,11 +2,12 @@
 //! then head by head, over strips of queries and tiles of keys: scores, weights, weighted values. Results stay in scratch
 //! until the last key.
 
-use super::bias::{SQUARE, Tables, Term, Window};
-use super::pack::{Columns, Part};
-use super::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
+use super::bias::{BlockPair, SQUARE, Tables, Term};
+use super::pack::{ColumnForm, Part};
+use super::plan::{BLOCK, Blocks, Direction, Heads, Plan, Task};
+use super::scratch::Parts;
 use super::tile::{Product, Scores, Slope};
-use super::weigh::{Strip, Sums, Weigh};
+use super::weigh::{RunningResult, Strip, Weigh};
 use crate::ctx::Ctx;
 use crate::panels::{Panels, PanelsMut};
 use crate::simd::tile::{MR, NR};
@@ -22,7 +23,7 @@ const ROW: usize = KEYS + LANES;
 
 /// What the pass reads and writes.
 #[derive(Clone, Copy)]
-pub struct Forward<'a, W> {
+pub struct ForwardPass<'a, W> {
     pub q: Panels,
     pub k: Panels,
     pub v: Panels,
@@ -35,9 +36,9 @@ pub struct Forward<'a, W> {
     pub weigh: W,
 }
 
-/// Scratch of one worker.
+/// ForwardScratch of one worker.
 #[derive(Clone, Copy)]
-struct Scratch {
+struct ForwardScratch {
     q: *mut f32,       // [group][a/16][BLOCK][16]
     k: *mut f32,       // [BLOCK/16][a][16]
     v: *mut f32,       // [v/16][BLOCK][16]
@@ -47,16 +48,16 @@ struct Scratch {
     weights: *mut f32, // [STRIP][ROW]
 }
 
-impl<W: Weigh> Forward<'_, W> {
+impl<W: Weigh> ForwardPass<'_, W> {
     pub fn run(&self, cx: &Ctx) {
-        let plan = Plan::new(cx, Pass::Forward, self.offsets, &self.heads);
-        let mut scratch = cx.per_worker::<f32>(self.lay_out(std::ptr::null_mut()).1);
+        let plan = Plan::new(cx, Direction::Forward, self.offsets, &self.heads);
+        let mut scratch = cx.per_worker::<f32>(Parts::count(|parts| self.lay_out(parts)));
         let slots = scratch.slots();
         for wave in plan.waves() {
             cx.pool.run(wave.len(), |index, worker| {
                 // SAFETY: a slot is its worker's own; tasks own the rows of `o` they write; `cx.isa` is this CPU's.
                 unsafe {
-                    let (scratch, _) = self.lay_out(slots.of(worker).as_mut_ptr());
+                    let scratch = self.lay_out(&mut Parts::at(slots.of(worker).as_mut_ptr()));
                     dispatch(
                         cx.isa,
                         ForwardTask {
@@ -75,38 +76,30 @@ impl<W: Weigh> Forward<'_, W> {
         (self.heads.a.next_multiple_of(NR), self.heads.v.next_multiple_of(NR))
     }
 
-    /// The scratch that begins at `base`, and how many floats it takes.
-    fn lay_out(&self, base: *mut f32) -> (Scratch, usize) {
+    fn lay_out(&self, parts: &mut Parts) -> ForwardScratch {
         let (g, (a, v)) = (self.heads.group, self.padded());
-        let mut floats = 0;
-        let mut take = |len: usize| {
-            let at = base.wrapping_add(floats);
-            floats += len.next_multiple_of(NR);
-            at
-        };
-        let scratch = Scratch {
-            q: take(g * a * BLOCK),
-            k: take(a * BLOCK),
-            v: take(v * BLOCK),
-            o: take(g * v * BLOCK),
-            state: take(g * BLOCK * 2),
-            bias: take(if self.bias.is_some() { SQUARE } else { 0 }),
-            weights: take(STRIP * ROW + LANES),
-        };
-        (scratch, floats)
+        ForwardScratch {
+            q: parts.take(g * a * BLOCK),
+            k: parts.take(a * BLOCK),
+            v: parts.take(v * BLOCK),
+            o: parts.take(g * v * BLOCK),
+            state: parts.take(g * BLOCK * 2),
+            bias: parts.take(if self.bias.is_some() { SQUARE } else { 0 }),
+            weights: parts.take(STRIP * ROW + LANES),
+        }
     }
 }
 
 struct ForwardTask<'a, W> {
-    pass: &'a Forward<'a, W>,
+    pass: &'a ForwardPass<'a, W>,
     task: Task,
-    scratch: Scratch,
+    scratch: ForwardScratch,
 }
 
 /// A head's queries and values in column form.
-struct Operands {
-    q: Columns,
-    v: Columns,
+struct ForwardOperands {
+    q: ColumnForm,
+    v: ColumnForm,
 }
 
 impl<W: Weigh> Kernel for ForwardTask<'_, W> {
@@ -117,6 +110,7 @@ impl<W: Weigh> Kernel for ForwardTask<'_, W> {
             let token = offsets[sequence] as usize;
             let blocks = Blocks::new((offsets[sequence + 1] - offsets[sequence]) as usize);
             if blocks.count > 0 {
+                // SAFETY: by the contract of `dispatch`.
                 unsafe { self.block::<V>(token, &blocks) };
             }
         }
@@ -131,55 +125,60 @@ impl<W: Weigh> ForwardTask<'_, W> {
     }
 
     /// One block of queries of the sequence that begins at batch row `token`, against all keys before its end.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the scratch is laid out for this pass and used by no other task; the pass's views are
+    /// alive, and no other task writes these rows of `o`.
     #[inline(always)]
     unsafe fn block<V: Simd>(&self, token: usize, blocks: &Blocks) {
         let i = self.task.i as usize;
         for j in 0..=i {
-            let window = Window::new(token, blocks.range(i), blocks.range(j));
+            let pair = BlockPair::new(token, blocks.range(i), blocks.range(j));
+            // SAFETY: by this function's contract.
             unsafe {
                 if let Some(tables) = self.pass.bias {
-                    tables.fill::<V>(&window, Term::Both, self.scratch.bias, std::ptr::null_mut());
+                    tables.fill::<V>(&pair, Term::Both, self.scratch.bias, std::ptr::null_mut());
                 }
                 for (slot, head) in self.group() {
-                    self.head::<V>(&window, slot, head);
+                    self.head::<V>(&pair, slot, head);
                     if j == i {
-                        self.finish::<V>(&window, slot, head);
+                        self.finish::<V>(&pair, slot, head);
                     }
                 }
             }
         }
     }
 
-    /// The queries, keys and values of a head in a window.
+    /// The queries, keys and values of a head in a block pair.
     #[inline(always)]
-    fn operands(&self, window: &Window, head: usize) -> [Part; 3] {
-        let Forward {
+    fn operands(&self, pair: &BlockPair, head: usize) -> [Part; 3] {
+        let ForwardPass {
             q,
             k,
             v,
             heads: Heads { a, v: width, .. },
             ..
         } = *self.pass;
-        let (queries, keys) = (window.token + window.query, window.token + window.key);
+        let (queries, keys) = (pair.token + pair.query, pair.token + pair.key);
         [
             Part {
                 of: q,
                 row: queries,
-                rows: window.queries,
+                rows: pair.queries,
                 col: head * a,
                 width: a,
             },
             Part {
                 of: k,
                 row: keys,
-                rows: window.keys,
+                rows: pair.keys,
                 col: head * a,
                 width: a,
             },
             Part {
                 of: v,
                 row: keys,
-                rows: window.keys,
+                rows: pair.keys,
                 col: head * width,
                 width,
             },
@@ -187,46 +186,54 @@ impl<W: Weigh> ForwardTask<'_, W> {
     }
 
     /// Packs what does not lie in the form it is read in; the queries when they meet the first keys.
+    ///
+    /// # Safety
+    /// As [`Self::block`]; `slot` is the head's place in its group.
     #[inline(always)]
-    unsafe fn head<V: Simd>(&self, window: &Window, slot: usize, head: usize) {
-        let [q, k, v] = self.operands(window, head);
+    unsafe fn head<V: Simd>(&self, pair: &BlockPair, slot: usize, head: usize) {
+        let [q, k, v] = self.operands(pair, head);
+        // SAFETY: by this function's contract.
         unsafe {
             let packed_q = self.scratch.q.add(slot * self.pass.padded().0 * BLOCK);
-            let operands = Operands {
-                q: match window.key {
-                    0 => q.columns::<V>(window.queries.next_multiple_of(MR), packed_q),
-                    _ => q.as_columns().unwrap_or(Columns::packed(packed_q)),
+            let operands = ForwardOperands {
+                q: match pair.key {
+                    0 => q.columns::<V>(pair.queries.next_multiple_of(MR), packed_q),
+                    _ => q.as_columns().unwrap_or(ColumnForm::packed(packed_q)),
                 },
-                v: v.columns::<V>(window.keys, self.scratch.v),
+                v: v.columns::<V>(pair.keys, self.scratch.v),
             };
-            k.transposed::<V>(window.keys.next_multiple_of(NR), self.scratch.k);
-            for from in (0..window.queries).step_by(STRIP) {
-                let until = window.queries.min(from + STRIP);
-                for tile in (0..window.visible(until - 1)).step_by(KEYS) {
-                    self.strip::<V>(window, slot, head, &operands, from..until, tile);
+            k.transposed::<V>(pair.keys.next_multiple_of(NR), self.scratch.k);
+            for from in (0..pair.queries).step_by(STRIP) {
+                let until = pair.queries.min(from + STRIP);
+                for tile in (0..pair.visible(until - 1)).step_by(KEYS) {
+                    self.strip::<V>(pair, slot, head, &operands, from..until, tile);
                 }
             }
         }
     }
 
     /// A strip of queries against the keys from `tile`.
+    ///
+    /// # Safety
+    /// As [`Self::block`]; `operands` are the head's, packed for `pair`.
     #[inline(always)]
     unsafe fn strip<V: Simd>(
         &self,
-        window: &Window,
+        pair: &BlockPair,
         slot: usize,
         head: usize,
-        operands: &Operands,
+        operands: &ForwardOperands,
         queries: Range<usize>,
         tile: usize,
     ) {
-        let strip = Strip::new(window, head, &queries, tile, KEYS, ROW);
+        let strip = Strip::new(pair, head, &queries, tile, KEYS, ROW);
         let (s, heads, (_, v)) = (self.scratch, self.pass.heads, self.pass.padded());
         let first = slot * BLOCK + queries.start;
         let bias = match self.pass.bias {
             Some(_) => s.bias.wrapping_add(queries.start * BLOCK + tile).cast_const(),
             None => std::ptr::null(),
         };
+        // SAFETY: by this function's contract.
         unsafe {
             let scores = Scores {
                 rows: strip.rows(),
@@ -240,7 +247,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
             };
             scores.compute::<V>();
             for row in (0..strip.rows()).step_by(MR) {
-                let so_far = Sums {
+                let so_far = RunningResult {
                     o: s.o.add((first + row) * v),
                     stride: v,
                     width: heads.v.next_multiple_of(LANES),
@@ -265,10 +272,13 @@ impl<W: Weigh> ForwardTask<'_, W> {
     }
 
     /// Writes the results of a head that has seen its last key.
+    ///
+    /// # Safety
+    /// As [`Self::block`], after the last keys of `pair`'s queries.
     #[inline(always)]
-    unsafe fn finish<V: Simd>(&self, window: &Window, slot: usize, head: usize) {
+    unsafe fn finish<V: Simd>(&self, pair: &BlockPair, slot: usize, head: usize) {
         let (
-            Forward {
+            ForwardPass {
                 heads,
                 o,
                 o_step,
@@ -277,8 +287,8 @@ impl<W: Weigh> ForwardTask<'_, W> {
             },
             (_, v_wide),
         ) = (*self.pass, self.pass.padded());
-        for row in 0..window.queries {
-            let (token, at) = (window.token + window.query + row, slot * BLOCK + row);
+        for row in 0..pair.queries {
+            let (token, at) = (pair.token + pair.query + row, slot * BLOCK + row);
             let to = Part {
                 of: o,
                 row: token,
@@ -286,6 +296,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
                 col: head * o_step,
                 width: heads.v,
             };
+            // SAFETY: by this function's contract.
             unsafe {
                 let scale = weigh.finish(token, head, *self.scratch.state.cast::<[f32; 2]>().add(at));
                 to.receive::<V>(self.scratch.o.add(at * v_wide), v_wide, scale, false);

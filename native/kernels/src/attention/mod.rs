@@ -17,6 +17,7 @@ pub mod naive;
 mod pack;
 mod plan;
 mod power;
+mod scratch;
 pub mod softmax_attention;
 mod table_grads;
 mod tile;

@@ -4,9 +4,9 @@
 use super::bucket::bucket_by_definition;
 use super::power::softplus;
 
-/// [`super::Inputs`] in double precision.
+/// [`super::NaiveInputs`] in double precision.
 #[derive(Clone)]
-pub struct Inputs {
+pub struct NaiveInputs {
     pub q: Vec<f64>,
     pub k: Vec<f64>,
     pub v: Vec<f64>,
@@ -65,7 +65,7 @@ struct Pair {
     pos: usize,
 }
 
-impl Inputs {
+impl NaiveInputs {
     fn tokens(&self) -> usize {
         *self.offsets.last().expect("offsets") as usize
     }
@@ -158,7 +158,7 @@ fn add_at(to: &mut [f64], index: usize, x: f64) {
 }
 
 /// o[T, h*v]
-pub fn hstu_forward(x: &Inputs) -> Vec<f64> {
+pub fn hstu_forward(x: &NaiveInputs) -> Vec<f64> {
     let (h, v) = (x.heads, x.v_width());
     let mut o = vec![0.0; x.v.len()];
     for pair in x.pairs() {
@@ -175,7 +175,7 @@ pub fn hstu_forward(x: &Inputs) -> Vec<f64> {
     o
 }
 
-pub fn hstu_backward(x: &Inputs, d_o: &[f64]) -> Grads {
+pub fn hstu_backward(x: &NaiveInputs, d_o: &[f64]) -> Grads {
     let (h, v) = (x.heads, x.v_width());
     let mut grads = x.zero_grads();
     for pair in x.pairs() {
@@ -194,7 +194,7 @@ pub fn hstu_backward(x: &Inputs, d_o: &[f64]) -> Grads {
 }
 
 /// o[T, h*3*v], per head [pos | ts | sem].
-pub fn fuxi_forward(x: &Inputs) -> Vec<f64> {
+pub fn fuxi_forward(x: &NaiveInputs) -> Vec<f64> {
     let (h, v) = (x.heads, x.v_width());
     let mut o = vec![0.0; 3 * x.v.len()];
     for pair in x.pairs() {
@@ -210,7 +210,7 @@ pub fn fuxi_forward(x: &Inputs) -> Vec<f64> {
     o
 }
 
-pub fn fuxi_backward(x: &Inputs, d_o: &[f64]) -> Grads {
+pub fn fuxi_backward(x: &NaiveInputs, d_o: &[f64]) -> Grads {
     let (h, v) = (x.heads, x.v_width());
     let mut grads = x.zero_grads();
     for pair in x.pairs() {
@@ -232,7 +232,7 @@ pub fn fuxi_backward(x: &Inputs, d_o: &[f64]) -> Grads {
 }
 
 /// Softmax weights of one head over the pairs of one query, in key order: (pair, weight); and ln of their normaliser.
-fn softmax_rows(x: &Inputs, head: usize, scale: f64) -> Vec<(Vec<(Pair, f64)>, f64)> {
+fn softmax_rows(x: &NaiveInputs, head: usize, scale: f64) -> Vec<(Vec<(Pair, f64)>, f64)> {
     let mut rows: Vec<(Vec<(Pair, f64)>, f64)> = (0..x.tokens()).map(|_| (Vec::new(), 0.0)).collect();
     for pair in x.pairs() {
         let s = scale * x.score(&pair, head);
@@ -247,7 +247,7 @@ fn softmax_rows(x: &Inputs, head: usize, scale: f64) -> Vec<(Vec<(Pair, f64)>, f
 }
 
 /// (o[T, h*v], lse[T, h]); `keep(i, j, head)` is the dropout factor of one weight.
-pub fn softmax_forward(x: &Inputs, scale: f64, keep: impl Fn(usize, usize, usize) -> f64) -> (Vec<f64>, Vec<f64>) {
+pub fn softmax_forward(x: &NaiveInputs, scale: f64, keep: impl Fn(usize, usize, usize) -> f64) -> (Vec<f64>, Vec<f64>) {
     let (h, v) = (x.heads, x.v_width());
     let (mut o, mut lse) = (vec![0.0; x.v.len()], vec![0.0; x.tokens() * h]);
     for head in 0..h {
@@ -266,7 +266,7 @@ pub fn softmax_forward(x: &Inputs, scale: f64, keep: impl Fn(usize, usize, usize
     (o, lse)
 }
 
-pub fn softmax_backward(x: &Inputs, scale: f64, keep: impl Fn(usize, usize, usize) -> f64, d_o: &[f64]) -> Grads {
+pub fn softmax_backward(x: &NaiveInputs, scale: f64, keep: impl Fn(usize, usize, usize) -> f64, d_o: &[f64]) -> Grads {
     let (h, v) = (x.heads, x.v_width());
     let mut grads = x.zero_grads();
     for head in 0..h {

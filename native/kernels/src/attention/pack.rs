@@ -9,22 +9,22 @@ use crate::simd::{LANES, LINE, Simd};
 
 /// A block in column form, `[width/16][rows][16]`.
 #[derive(Clone, Copy)]
-pub struct Columns {
+pub struct ColumnForm {
     ptr: *const f32,
     /// Floats from one panel to the next.
     pub step: usize,
 }
 
-impl Columns {
+impl ColumnForm {
     /// Packed at `ptr`, see [`Part::pack_columns`].
-    pub fn packed(ptr: *const f32) -> Columns {
-        Columns { ptr, step: BLOCK * NR }
+    pub fn packed(ptr: *const f32) -> ColumnForm {
+        ColumnForm { ptr, step: BLOCK * NR }
     }
 
     /// The same without its first rows.
     #[inline(always)]
-    pub fn skip_rows(self, rows: usize) -> Columns {
-        Columns {
+    pub fn skip_rows(self, rows: usize) -> ColumnForm {
+        ColumnForm {
             ptr: self.at(rows, 0),
             ..self
         }
@@ -73,28 +73,37 @@ impl Part {
 
     /// The column form, if the part lies in it: what follows the last row is not zero then.
     #[inline(always)]
-    pub fn as_columns(&self) -> Option<Columns> {
-        self.of.in_panels().then(|| Columns {
+    pub fn as_columns(&self) -> Option<ColumnForm> {
+        self.of.in_panels().then(|| ColumnForm {
             ptr: self.first(),
             step: self.of.step,
         })
     }
 
     /// The column form: where the part lies, or packed at `to` with zeros up to row `padded`.
+    ///
+    /// # Safety
+    /// As [`Part::pack_columns`].
     #[inline(always)]
-    pub unsafe fn columns<V: Simd>(self, padded: usize, to: *mut f32) -> Columns {
+    pub unsafe fn columns<V: Simd>(self, padded: usize, to: *mut f32) -> ColumnForm {
         match self.as_columns() {
             Some(columns) => columns,
             None => {
+                // SAFETY: by this function's contract.
                 unsafe { self.pack_columns::<V>(padded, 1.0, to) };
-                Columns::packed(to)
+                ColumnForm::packed(to)
             }
         }
     }
 
     /// Packs the column form `[width/16][BLOCK][16]`, every element times `scale`; rows up to `padded` are zero.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the part lies within its view, which is alive; `rows <= padded <= BLOCK`, and `to` has
+    /// room for `BLOCK` rows of the width rounded up to 16.
     #[inline(always)]
     pub unsafe fn pack_columns<V: Simd>(self, padded: usize, scale: f32, to: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let (first, scale) = (self.first(), V::splat(scale));
             let Panels { stride, step, .. } = self.of;
@@ -126,8 +135,12 @@ impl Part {
 
     /// Transposed form `[padded/16][width][16]`; rows up to `padded`, a multiple of 16, are zero. A panel has room for
     /// its width rounded up to 8.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the part lies within its view, which is alive; `to` has room for the form.
     #[inline(always)]
     pub unsafe fn transposed<V: Simd>(self, padded: usize, to: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let (first, deep) = (self.first(), self.width.next_multiple_of(LANES));
             let Panels { stride, step, .. } = self.of;
@@ -158,18 +171,26 @@ impl Part {
 }
 
 impl Part<PanelsMut> {
+    /// # Safety
+    /// The part lies within its view, which is alive, and nobody else touches it.
     #[inline(always)]
     pub unsafe fn zero(self) {
         for row in 0..self.rows {
             for col in 0..self.width {
+                // SAFETY: by this function's contract.
                 unsafe { *self.of.at_mut(self.row + row, self.col + col) = 0.0 };
             }
         }
     }
 
     /// Writes (or adds) `scale` times the rows at `from`, `stride` floats apart.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the part lies within its view, which is alive and which nobody else touches here; rows
+    /// at `from` can be read up to the width rounded up to 8.
     #[inline(always)]
     pub unsafe fn receive<V: Simd>(self, from: *const f32, stride: usize, scale: f32, add: bool) {
+        // SAFETY: by this function's contract.
         unsafe {
             let (first, scale) = (self.of.at_mut(self.row, self.col), V::splat(scale));
             for row in 0..self.rows {

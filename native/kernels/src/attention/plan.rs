@@ -122,13 +122,13 @@ pub struct Plan<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Pass {
+pub enum Direction {
     Forward,
     Backward,
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(cx: &'a Ctx, pass: Pass, offsets: &[i32], heads: &Heads) -> Plan<'a> {
+    pub fn new(cx: &'a Ctx, pass: Direction, offsets: &[i32], heads: &Heads) -> Plan<'a> {
         let mut count = 0;
         each_task(pass, offsets, heads, |_| count += 1);
         let mut tasks = cx.scratch::<Task>(count);
@@ -147,14 +147,14 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn each_task(pass: Pass, offsets: &[i32], heads: &Heads, mut emit: impl FnMut(Task)) {
+fn each_task(pass: Direction, offsets: &[i32], heads: &Heads, mut emit: impl FnMut(Task)) {
     let mut emit_groups = |task: Task| {
         (0..heads.groups() as u32).for_each(|group| emit(Task { group, ..task }));
     };
     let lengths = || offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).enumerate();
     let waves = match pass {
-        Pass::Forward => 1,
-        Pass::Backward => lengths()
+        Direction::Forward => 1,
+        Direction::Backward => lengths()
             .map(|(_, length)| Blocks::new(length).count)
             .max()
             .unwrap_or(1)
@@ -178,7 +178,7 @@ fn each_task(pass: Pass, offsets: &[i32], heads: &Heads, mut emit: impl FnMut(Ta
         }
         for i in 0..blocks.count {
             let queries = blocks.range(i);
-            if pass == Pass::Forward {
+            if pass == Direction::Forward {
                 let cost = (queries.len() * (queries.start + queries.len() / 2)) as u64;
                 emit_groups(Task {
                     i: i as u32,
@@ -272,7 +272,7 @@ mod tests {
             }))
             .collect();
         let heads = Heads::new(6, 64, 64, 0);
-        let plan = Plan::new(&cx, Pass::Backward, &offsets, &heads);
+        let plan = Plan::new(&cx, Direction::Backward, &offsets, &heads);
         let (mut pairs, mut queries, mut keys) = (HashSet::new(), HashSet::new(), HashSet::new());
         for wave in plan.waves() {
             let (mut rows, mut columns) = (HashSet::new(), HashSet::new());

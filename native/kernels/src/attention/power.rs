@@ -6,7 +6,7 @@
 //!   d/dalpha = E        d/dgamma = alpha P E / gamma        d/dbeta = alpha ln(gamma) E P ln(T), 0 at T = 0
 
 use super::TimeBias;
-use super::bias::Window;
+use super::bias::BlockPair;
 use super::plan::BLOCK;
 use crate::simd::{LANES, Simd};
 use std::f64::consts::LN_2;
@@ -32,12 +32,12 @@ pub struct Power {
 
 /// Sums over pairs of a score gradient times E, P E and E P log2(T).
 #[derive(Clone, Copy, Default)]
-pub struct Sums(pub [f64; WEIGHTS]);
+pub struct PowerSums(pub [f64; WEIGHTS]);
 
-/// Keys of a window, and slack so that whole vectors can be read.
+/// Keys of a block pair, and slack so that whole vectors can be read.
 const ROOM: usize = BLOCK + TOGETHER * LANES;
 
-/// When the keys of a window happened. Times that lie within 2^31 of each other are kept as 32-bit distances from the
+/// When the keys of a block pair happened. Times that lie within 2^31 of each other are kept as 32-bit distances from the
 /// earliest, of which a gap takes a third of the instructions; the result is the same float.
 pub struct Keys {
     times: Times,
@@ -46,7 +46,7 @@ pub struct Keys {
 
 #[expect(
     clippy::large_enum_variant,
-    reason = "lives on the stack of one task; a box would allocate per window"
+    reason = "lives on the stack of one task; a box would allocate per pair"
 )]
 enum Times {
     Near([i32; ROOM]),
@@ -54,10 +54,10 @@ enum Times {
 }
 
 impl Keys {
-    pub fn new(time: &TimeBias, window: &Window) -> Keys {
-        let (key, query) = (window.token + window.key, window.token + window.query);
-        let times = &time.times[key..key + window.keys];
-        let all = || times.iter().chain(&time.query_times[query..query + window.queries]);
+    pub fn new(time: &TimeBias, pair: &BlockPair) -> Keys {
+        let (key, query) = (pair.token + pair.key, pair.token + pair.query);
+        let times = &time.times[key..key + pair.keys];
+        let all = || times.iter().chain(&time.query_times[query..query + pair.queries]);
         let (earliest, latest) = (all().min().copied().unwrap_or(0), all().max().copied().unwrap_or(0));
         if latest - earliest <= i64::from(i32::MAX) {
             let mut near = [0; ROOM];
@@ -78,8 +78,12 @@ impl Keys {
     }
 
     /// Gaps between `now` and the eight keys from `at`.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `at + LANES <= ROOM`.
     #[inline(always)]
     unsafe fn gaps<V: Simd>(&self, now: i64, at: usize) -> V {
+        // SAFETY: by this function's contract.
         unsafe {
             match &self.times {
                 Times::Near(times) => V::near_gaps((now - self.earliest) as i32, times.as_ptr().add(at)),
@@ -105,8 +109,12 @@ impl Power {
     }
 
     /// [log2(T), P, E] of the keys from `at`, as query time `now` sees them.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `at + TOGETHER * LANES <= ROOM`.
     #[inline(always)]
     unsafe fn evaluate<V: Simd>(&self, keys: &Keys, now: i64, at: usize) -> [[V; TOGETHER]; 3] {
+        // SAFETY: by this function's contract.
         unsafe {
             let mut gaps = [V::zero(); TOGETHER];
             for (i, gap) in gaps.iter_mut().enumerate() {
@@ -134,9 +142,13 @@ impl Power {
     }
 
     /// Writes the terms of the first `visible` keys to `to`, plus `past` unless it is null. Whole vectors are written.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `visible <= BLOCK`; `past` (unless null) and `to` have room for `visible` rounded up to 8.
     #[inline(always)]
     pub unsafe fn fill<V: Simd>(&self, keys: &Keys, now: i64, visible: usize, past: *const f32, to: *mut f32) {
         for from in (0..visible).step_by(TOGETHER * LANES) {
+            // SAFETY: by this function's contract.
             unsafe {
                 let [_, _, value] = self.evaluate::<V>(keys, now, from);
                 for (i, value) in value.into_iter().enumerate() {
@@ -154,8 +166,12 @@ impl Power {
     }
 
     /// Adds the score gradients `ds` of the first `visible` keys to the sums.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `visible <= BLOCK`; `ds` holds `visible` floats.
     #[inline(always)]
-    pub unsafe fn scatter<V: Simd>(&self, keys: &Keys, now: i64, visible: usize, ds: *const f32, sums: &mut Sums) {
+    pub unsafe fn scatter<V: Simd>(&self, keys: &Keys, now: i64, visible: usize, ds: *const f32, sums: &mut PowerSums) {
+        // SAFETY: by this function's contract.
         unsafe {
             let mut row = [V::zero(); WEIGHTS];
             for from in (0..visible).step_by(TOGETHER * LANES) {

@@ -5,7 +5,7 @@
 //! Operands come in two forms (see `pack`): *columns*, `[width/16][rows][16]`, serves as a left operand of scores and as a
 //! right operand of products; *transposed*, `[rows/16][width][16]`, is the right operand of scores.
 
-use super::pack::Columns;
+use super::pack::ColumnForm;
 use super::plan::BLOCK;
 use crate::simd::tile::{MR, NR, Sums, panel_steps, step, steps};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
@@ -46,7 +46,7 @@ pub struct Product<const ROW: usize, const STEP: usize> {
     pub from: Slope,
     pub until: Slope,
     pub a: *const f32,
-    pub b: Columns,
+    pub b: ColumnForm,
     pub c: *mut f32,
     /// Floats from one row of C to the next; there is room for whole vectors.
     pub stride: usize,
@@ -61,7 +61,7 @@ pub struct Scores {
     /// A multiple of six.
     pub rows: usize,
     pub depth: usize,
-    pub a: Columns,
+    pub a: ColumnForm,
     pub b: *const f32,
     /// Rows of P are [`BLOCK`] apart; null for none.
     pub plus: *const f32,
@@ -76,6 +76,7 @@ impl<const ROW: usize, const STEP: usize> Product<ROW, STEP> {
     /// The operands hold the depth, C has room for `cols` rounded up to 8, this CPU has `V`'s instructions.
     #[inline(always)]
     pub unsafe fn compute<V: Simd>(self) {
+        // SAFETY: by this function's contract.
         unsafe { dispatch(V::ISA, self) }
     }
 }
@@ -85,6 +86,7 @@ impl Scores {
     /// As [`Product::compute`].
     #[inline(always)]
     pub unsafe fn compute<V: Simd>(self) {
+        // SAFETY: by this function's contract.
         unsafe { dispatch(V::ISA, self) }
     }
 }
@@ -99,6 +101,7 @@ impl<const ROW: usize, const STEP: usize> Kernel for Product<ROW, STEP> {
                 if depth == 0 && self.add {
                     continue;
                 }
+                // SAFETY: by the contract of `dispatch`.
                 unsafe {
                     let a = self.a.wrapping_add(row * ROW + from * STEP);
                     let b = self.b.at(from, at);
@@ -129,6 +132,7 @@ impl Kernel for Scores {
                 if cols == 0 {
                     continue;
                 }
+                // SAFETY: by the contract of `dispatch`.
                 unsafe {
                     let (a, b) = (self.a.at(row, 0), self.b.add(at * deep));
                     let c = self.c.add(row * self.stride + at);
@@ -155,6 +159,9 @@ impl Kernel for Scores {
 }
 
 /// [`steps`] on the first half of the columns.
+///
+/// # Safety
+/// As [`steps`].
 #[inline(always)]
 unsafe fn half_steps<V: Simd, const ROW: usize, const STEP: usize>(
     sums: &mut Sums<V, 1>,
@@ -163,11 +170,15 @@ unsafe fn half_steps<V: Simd, const ROW: usize, const STEP: usize>(
     b: *const f32,
 ) {
     for k in 0..depth {
+        // SAFETY: by this function's contract.
         unsafe { step::<V, 1, ROW>(sums, a.add(k * STEP), b.add(k * NR)) };
     }
 }
 
 /// Writes a tile, plus what lies at `plus` unless that is null.
+///
+/// # Safety
+/// This CPU has `V`'s instructions; `c` and, unless null, `plus` have room for the tile at their strides.
 #[inline(always)]
 unsafe fn store<V: Simd, const WIDE: usize>(
     tile: [[V; WIDE]; MR],
@@ -178,6 +189,7 @@ unsafe fn store<V: Simd, const WIDE: usize>(
 ) {
     for (r, row) in tile.into_iter().enumerate() {
         for (w, x) in row.into_iter().enumerate() {
+            // SAFETY: by this function's contract.
             unsafe {
                 let to = c.add(r * stride + w * LANES);
                 if plus.is_null() {

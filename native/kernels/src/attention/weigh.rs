@@ -1,6 +1,6 @@
 //! What turns scores into weights: the only place where HSTU, FuXi and softmax attention differ inside a tile.
 
-use super::bias::Window;
+use super::bias::BlockPair;
 use super::plan::BLOCK;
 use super::tile::Slope;
 use crate::simd::tile::MR;
@@ -25,17 +25,24 @@ pub struct Strip {
 }
 
 impl Strip {
-    /// Queries of a window against its keys from `tile` on, `most` of them; `stride` floats from row to row.
+    /// Queries of a block pair against its keys from `tile` on, `most` of them; `stride` floats from row to row.
     #[inline(always)]
-    pub fn new(window: &Window, head: usize, queries: &Range<usize>, tile: usize, most: usize, stride: usize) -> Strip {
-        let (query, key) = (window.query + queries.start, window.key + tile);
+    pub fn new(
+        pair: &BlockPair,
+        head: usize,
+        queries: &Range<usize>,
+        tile: usize,
+        most: usize,
+        stride: usize,
+    ) -> Strip {
+        let (query, key) = (pair.query + queries.start, pair.key + tile);
         Strip {
-            token: window.token + query,
+            token: pair.token + query,
             head,
             query,
             queries: queries.len(),
             key,
-            seen: Slope::seen(query, key, most.min(window.keys - tile)),
+            seen: Slope::seen(query, key, most.min(pair.keys - tile)),
             stride,
         }
     }
@@ -91,9 +98,13 @@ impl Panel {
     }
 
     /// Zeroes what `row` does not see, up to the keys of the panel.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `weights` has six rows of the panel, with slack for a vector.
     #[inline(always)]
     pub unsafe fn mask<V: Simd>(&self, row: usize, weights: *mut f32) {
         for at in (self.visible(row)..self.keys).step_by(LANES) {
+            // SAFETY: by this function's contract.
             unsafe { V::zero().store(weights.add(row * self.stride + at)) };
         }
     }
@@ -101,7 +112,7 @@ impl Panel {
 
 /// Forward: the running result of a panel, for weights that are known only up to a factor.
 #[derive(Clone, Copy)]
-pub struct Sums {
+pub struct RunningResult {
     /// The panel's sums so far, `stride` floats apart, `width` wide (a multiple of 8).
     pub o: *mut f32,
     pub stride: usize,
@@ -113,9 +124,16 @@ pub struct Sums {
 /// Scores to weights.
 pub trait Weigh: Copy + Send + Sync {
     /// Scores to weights, in place, zero where a key is not visible.
-    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, so_far: &Sums);
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `scores` has six rows of the panel, with slack for a vector; `so_far` points to the panel's
+    /// own sums and state.
+    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, so_far: &RunningResult);
 
     /// The factor of a finished row of results.
+    ///
+    /// # Safety
+    /// What the implementation writes per query is alive, and this task owns the query's row of it.
     unsafe fn finish(&self, token: usize, head: usize, state: [f32; 2]) -> f32;
 }
 
@@ -123,6 +141,10 @@ pub trait Weigh: Copy + Send + Sync {
 pub trait Unweigh: Copy + Send + Sync {
     /// Scores to weights and gradients of weights to gradients of scores, in place. `total`, unless null, receives the
     /// latter too (rows [`BLOCK`] apart): added, or overwriting if `fresh`.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `scores` and `grads` have six rows of the panel, with slack for a vector; so has `total`,
+    /// unless null.
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool);
 }
 
@@ -135,7 +157,8 @@ pub struct Silu {
 
 impl Weigh for Silu {
     #[inline(always)]
-    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, _: &Sums) {
+    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, _: &RunningResult) {
+        // SAFETY: by this function's contract.
         unsafe {
             for at in (0..panel.keys).step_by(LANES) {
                 let mut x = [V::zero(); MR];
@@ -161,6 +184,7 @@ impl Weigh for Silu {
 impl Unweigh for Silu {
     #[inline(always)]
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool) {
+        // SAFETY: by this function's contract.
         unsafe {
             for at in (0..panel.keys).step_by(LANES) {
                 let mut x = [V::zero(); MR];

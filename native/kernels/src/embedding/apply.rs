@@ -73,6 +73,7 @@ impl<E: Element> Target<'_, E> {
     /// `gradient` and `unit` hold `cols` numbers and zeros up to whole vectors; target features as for [`Simd`].
     #[inline(always)]
     pub unsafe fn finish<V: Simd>(&self, id: usize, number: usize, gradient: &mut [f32], unit: Option<&[f32]>) -> f64 {
+        // SAFETY: by this function's contract.
         unsafe {
             if let Some(unit) = unit {
                 self.add_through_norm::<V>(id, unit, gradient);

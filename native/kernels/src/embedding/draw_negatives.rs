@@ -91,7 +91,8 @@ fn draw<const W: usize>(cx: &Ctx, key: Key, ids: MatMut<i32>, id: impl Fn([u32; 
         let mut buffer = [0; WORDS];
         for from in (0..count).step_by(WORDS / W) {
             let buffer = &mut buffer[..W * (WORDS / W).min(count - from)];
-            words(key, ((first + from) * W) as u64, buffer);
+            // SAFETY: `cx.isa` is this CPU's.
+            unsafe { words(cx.isa, key, ((first + from) * W) as u64, buffer) };
             for draw in buffer.as_chunks::<W>().0 {
                 // SAFETY: tasks own disjoint tokens.
                 unsafe { ids.row(t)[r] = id(*draw) };
@@ -138,7 +139,8 @@ pub fn draw_pool(cx: &Ctx, key: Key, sampler: Sampler, ids: &mut [i32]) -> Outco
         if drawn == wanted {
             break;
         }
-        words(key, (round * WORDS) as u64, &mut buffer);
+        // SAFETY: `cx.isa` is this CPU's.
+        unsafe { words(cx.isa, key, (round * WORDS) as u64, &mut buffer) };
         for pair in buffer.as_chunks::<2>().0 {
             if drawn < wanted {
                 drawn += add(&mut set, draw(pair[0], pair[1]));

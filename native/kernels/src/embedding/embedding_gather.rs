@@ -52,11 +52,21 @@ pub(super) fn first_draw(t: usize, cols: usize) -> u64 {
 }
 
 /// The dropout factors of token `t` of a task's `from..to`, made for several tokens at a time in `buffer`.
-fn factors_of(dropout: Dropout, (t, from, to): (usize, usize, usize), cols: usize, buffer: &mut [f32]) -> &[f32] {
+///
+/// # Safety
+/// This CPU has `V`'s instructions.
+unsafe fn factors_of<V: Simd>(
+    dropout: Dropout,
+    (t, from, to): (usize, usize, usize),
+    cols: usize,
+    buffer: &mut [f32],
+) -> &[f32] {
     let width = cols.next_multiple_of(LANES);
     let row = (t - from) % DROPS;
     if row == 0 && !dropout.is_off() {
-        dropout.fill(first_draw(t, cols), &mut buffer[..width * DROPS.min(to - t)]);
+        let buffer = &mut buffer[..width * DROPS.min(to - t)];
+        // SAFETY: by this function's contract; no decisions are stored here.
+        unsafe { dropout.fill(V::ISA, first_draw(t, cols), buffer) };
     }
     &buffer[row * width..(row + 1) * width]
 }
@@ -113,7 +123,7 @@ impl<E: Element> Kernel for GatherRows<'_, E> {
                     }
                     positions.table.row(t - positions.offsets[sequence] as usize).as_ptr()
                 });
-                let factors = factors_of(args.dropout, (t, self.from, self.to), cols, self.factors);
+                let factors = factors_of::<V>(args.dropout, (t, self.from, self.to), cols, self.factors);
                 for k in 0..cols.div_ceil(LANES) {
                     let mut x = V::zero();
                     if args.accumulate {
@@ -200,7 +210,8 @@ impl Kernel for DropRows<'_> {
     unsafe fn run<V: Simd>(self) {
         let cols = self.args.dx.cols;
         for t in self.from..self.to {
-            let factors = factors_of(self.args.dropout, (t, self.from, self.to), cols, self.factors);
+            // SAFETY: by the contract of `dispatch`.
+            let factors = unsafe { factors_of::<V>(self.args.dropout, (t, self.from, self.to), cols, self.factors) };
             // SAFETY: the tokens are this task's.
             unsafe {
                 let dx = self.args.dx.row(t).as_mut_ptr();

@@ -156,6 +156,9 @@ struct SourceRow<'a> {
 }
 
 impl SourceRow<'_> {
+    /// # Safety
+    /// This CPU has `V`'s instructions; the row, its ids and coefficients were checked; `sums` holds for every id
+    /// a row rounded up to whole vectors, and no other task uses it.
     #[inline(always)]
     unsafe fn add<V: Simd>(&self, sums: *mut f32, touched: &mut [u8], flag: u8) {
         let vectors = self.cols.div_ceil(LANES);
@@ -179,6 +182,9 @@ impl SourceRow<'_> {
     }
 
     /// Vectors `first..first + N` of the row, to every id it goes to.
+    ///
+    /// # Safety
+    /// As [`Self::add`]; the row has at least `first + N` vectors.
     #[inline(always)]
     unsafe fn add_chunk<V: Simd, const N: usize>(&self, first: usize, sums: *mut f32, touched: &mut [u8], flag: u8) {
         let SourceRow {

@@ -145,6 +145,7 @@ impl Terms<f32> for Run<'_> {
     }
     #[inline(always)]
     unsafe fn term(&self, j: usize) -> (*const f32, f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let entry = self.entries.get_unchecked(j);
             (self.source.ptr.add(entry.row() * self.source.stride), entry.weight)

@@ -55,6 +55,7 @@ pub trait Finish: Sync {
     #[inline(always)]
     unsafe fn take_rows<V: Simd>(&self, i: usize, rows: usize, j: usize, n: usize, acc: *mut f32, stride: usize) {
         for r in 0..rows {
+            // SAFETY: by this function's contract.
             unsafe { self.take::<V>(i + r, j, n, acc.add(r * stride)) };
         }
     }

@@ -67,7 +67,7 @@ impl<A: Source> Kernel for PackSlivers<'_, A> {
 }
 
 /// Columns `[j, j + cols)` of C over one slice: packs them of B, adds up their tiles.
-struct Columns<'a, B> {
+struct OuterTask<'a, B> {
     right: &'a B,
     first: usize,
     rows: usize,
@@ -83,9 +83,10 @@ struct Columns<'a, B> {
     sums: Option<Grad>,
 }
 
-impl<B: Source> Kernel for Columns<'_, B> {
+impl<B: Source> Kernel for OuterTask<'_, B> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
+        // SAFETY: by the contract of `dispatch`.
         unsafe {
             let depth = self.rows;
             let mut sums = [0.0f32; PANELS * NR];
@@ -126,10 +127,15 @@ impl<B: Source> Kernel for Columns<'_, B> {
     }
 }
 
-impl<B> Columns<'_, B> {
+impl<B> OuterTask<'_, B> {
     /// Rows from `i`, columns from `at` of this task, which B's `panel` holds.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `panel` holds the slice's rows of B, the slivers those of A, and this task owns its columns
+    /// of `to`.
     #[inline(always)]
     unsafe fn tile<V: Simd>(&self, i: usize, at: usize, panel: *const f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let (rows, cols) = (MR.min(self.to.to.rows - i), NR.min(self.cols - at));
             let c = self.columns(self.to.to, i);
@@ -175,6 +181,9 @@ impl<B> Columns<'_, B> {
 }
 
 /// `to (+)= x[rows, cols]`, rows of `x` 16 apart or alone.
+///
+/// # Safety
+/// This CPU has `V`'s instructions; `x` holds the rows, and this task owns the part of `to`.
 #[inline(always)]
 unsafe fn add_part<V: Simd>(x: *const f32, rows: usize, cols: usize, to: Grad) {
     for r in 0..rows {
@@ -230,7 +239,7 @@ pub fn outer<A: Source, B: Source>(cx: &Ctx, tokens: usize, left: &A, right: &B,
         };
         // SAFETY: a task's columns of C and of the sums are its own; the slivers hold the tokens of the slice.
         unsafe {
-            let columns = Columns {
+            let columns = OuterTask {
                 right,
                 first: at * slice,
                 rows: rows(at),

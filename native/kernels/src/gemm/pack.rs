@@ -23,6 +23,7 @@ pub struct PackRows<'a, S> {
 impl<S: Source> Kernel for PackRows<'_, S> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
+        // SAFETY: by the contract of `dispatch`.
         unsafe {
             if self.k == 0 {
                 self.source.start::<V>(self.first, self.rows);
@@ -47,8 +48,12 @@ impl<S: Source> Kernel for PackRows<'_, S> {
 
 /// Six rows of `depth` floats to `[depth][6]`. Eight lanes are written for six, so two floats beyond the end are
 /// overwritten: the next sliver's, written later.
+///
+/// # Safety
+/// This CPU has `V`'s instructions; each row holds `depth` floats, `to` has room for `6 * depth + 2`.
 #[inline(always)]
 unsafe fn interleave<V: Simd>(rows: &[*const f32; MR], depth: usize, to: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe {
         let whole = depth / LANES * LANES;
         for k in (0..whole).step_by(LANES) {
@@ -90,6 +95,7 @@ pub struct PackPanel {
 impl Kernel for PackPanel {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
+        // SAFETY: by the contract of `dispatch`.
         unsafe {
             match self.right {
                 Right::Plain(b) => {
@@ -125,6 +131,7 @@ impl Kernel for PackPanel {
 /// `from` is valid for `cols` floats and `to` for sixteen; below a SIMD entry.
 #[inline(always)]
 pub unsafe fn copy_line<V: Simd>(from: *const f32, cols: usize, to: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe {
         V::load_upto(from, cols).store(to);
         let rest = if cols > LANES {

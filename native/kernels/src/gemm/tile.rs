@@ -16,8 +16,11 @@ pub struct Tile {
     pub accumulate: bool,
 }
 
+/// # Safety
+/// As [`tile`].
 #[inline(always)]
 unsafe fn tile_body<V: Simd>(t: &Tile) {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut acc = [[V::zero(); 2]; MR];
         for r in 0..MR {

@@ -121,6 +121,7 @@ impl<U: Place, G: PlaceMut> Finish for ThroughGatedNorm<'_, U, G> {
 
     #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, _j: usize, n: usize, acc: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let ThroughGatedNorm { of: b, u, du } = *self;
             let (o, stats) = (b.o.row(i).as_ptr(), b.stats.row(i));

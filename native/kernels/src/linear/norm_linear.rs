@@ -66,6 +66,7 @@ struct Activate<'a, P> {
 impl<P: PlaceMut> Finish for Activate<'_, P> {
     #[inline(always)]
     unsafe fn ahead<V: Simd>(&self, i: usize, j: usize) {
+        // SAFETY: by this function's contract.
         unsafe {
             let (y, z) = (self.y.at(i, j), self.z.map(|z| z.at(i, j)));
             for r in 0..MR {
@@ -79,11 +80,13 @@ impl<P: PlaceMut> Finish for Activate<'_, P> {
 
     #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe { self.take_rows::<V>(i, 1, j, n, acc, 0) }
     }
 
     #[inline(always)]
     unsafe fn take_rows<V: Simd>(&self, i: usize, rows: usize, j: usize, n: usize, acc: *mut f32, stride: usize) {
+        // SAFETY: by this function's contract.
         unsafe {
             for at in (0..n).step_by(LINE) {
                 let (left, j) = (n - at, j + at);
@@ -157,6 +160,7 @@ impl Finish for ThroughNorm {
 
     #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let stats = self.stats.row(i);
             drop_row::<V>(&self.dropout, dropout_row(i, self.x.cols) + j as u64, acc, n);

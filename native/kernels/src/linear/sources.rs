@@ -10,12 +10,17 @@ use crate::rng::Dropout;
 use crate::simd::{LANES, LINE, Simd};
 
 /// Fills `stage` with the dropout factors of columns `[k, k + n)` of row `i`; what follows multiplies them in place.
+///
+/// # Safety
+/// This CPU has `V`'s instructions; `stage` has room for `n` floats rounded up to 64; if the dropout remembers its decisions, its memory covers row `i`.
 #[inline(always)]
-unsafe fn factors(dropout: &Dropout, i: usize, cols: usize, k: usize, n: usize, stage: *mut f32) {
+unsafe fn factors<V: Simd>(dropout: &Dropout, i: usize, cols: usize, k: usize, n: usize, stage: *mut f32) {
     // Whole groups of 64 are the fast path; the stage has room for them.
     let len = if dropout.remembers() { n } else { n.next_multiple_of(64) };
+    // SAFETY: by this function's contract.
     let out = unsafe { std::slice::from_raw_parts_mut(stage, len) };
-    dropout.fill(dropout_row(i, cols) + k as u64, out);
+    // SAFETY: as above; `V`'s instruction set is this CPU's.
+    unsafe { dropout.fill(V::ISA, dropout_row(i, cols) + k as u64, out) };
 }
 
 /// `drop(x)`.
@@ -27,12 +32,13 @@ pub struct Dropped {
 impl Source for Dropped {
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        // SAFETY: by this function's contract.
         unsafe {
             if self.dropout.is_off() {
                 return Source::row::<V>(&self.x, i, k, n, stage);
             }
             let x = self.x.at(i, k);
-            factors(&self.dropout, i, self.x.cols, k, n, stage);
+            factors::<V>(&self.dropout, i, self.x.cols, k, n, stage);
             let next = i + rows_ahead(n);
             for line in (0..n).step_by(LINE) {
                 V::prefetch(self.x.at(next, k + line));
@@ -55,6 +61,8 @@ pub struct Measure {
 }
 
 impl Measure {
+    /// # Safety
+    /// This CPU has `V`'s instructions; rows `[first, first + rows)` of `x` are alive, and this task owns their statistics.
     #[inline(always)]
     unsafe fn rows<V: Simd>(&self, x: Mat, first: usize, rows: usize) {
         for i in first..first + rows {
@@ -79,18 +87,23 @@ impl Source for Normed {
     #[inline(always)]
     unsafe fn start<V: Simd>(&self, first: usize, rows: usize) {
         if let Some(measure) = self.measure {
+            // SAFETY: by this function's contract.
             unsafe { measure.rows::<V>(self.x, first, rows) };
         }
     }
 
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        // SAFETY: by this function's contract.
         unsafe { self.gated_row::<V, Mat>(None, i, k, n, stage) }
     }
 }
 
 impl Normed {
     /// The row, times that of `gate` if there is one.
+    ///
+    /// # Safety
+    /// As [`Source::row`].
     #[inline(always)]
     unsafe fn gated_row<V: Simd, P: Place>(
         &self,
@@ -100,13 +113,14 @@ impl Normed {
         n: usize,
         stage: *mut f32,
     ) -> *const f32 {
+        // SAFETY: by this function's contract.
         unsafe {
             let stats = self.stats.row(i);
             let (mean, rstd) = (V::splat(stats[0]), V::splat(stats[1]));
             let x = self.x.at(i, k);
             let dropped = !self.dropout.is_off();
             if dropped {
-                factors(&self.dropout, i, self.x.cols, k, n, stage);
+                factors::<V>(&self.dropout, i, self.x.cols, k, n, stage);
             }
             let ahead = rows_ahead(n);
             for line in (0..n).step_by(LINE) {
@@ -141,11 +155,13 @@ pub struct Gated<P> {
 impl<P: Place> Source for Gated<P> {
     #[inline(always)]
     unsafe fn start<V: Simd>(&self, first: usize, rows: usize) {
+        // SAFETY: by this function's contract.
         unsafe { self.o.start::<V>(first, rows) };
     }
 
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        // SAFETY: by this function's contract.
         unsafe { self.o.gated_row::<V, P>(Some(self.u), i, k, n, stage) }
     }
 }
@@ -158,6 +174,7 @@ pub struct SwiGlu {
 impl Source for SwiGlu {
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        // SAFETY: by this function's contract.
         unsafe {
             let h1 = self.h.at(i, k);
             let h3 = h1.add(self.h.cols / 2);
@@ -192,6 +209,7 @@ impl<G: PlaceMut, S: Place> Source for ActGrad<G, S> {
 
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32 {
+        // SAFETY: by this function's contract.
         unsafe {
             let ActGrad { act, dy, saved, keep } = *self;
             if act == Act::None {

@@ -23,6 +23,7 @@ impl Finish for Residual<'_> {
 
     #[inline(always)]
     unsafe fn ahead<V: Simd>(&self, i: usize, j: usize) {
+        // SAFETY: by this function's contract.
         unsafe {
             for i in i..i + MR {
                 V::prefetch(self.residual.at(i, j));
@@ -33,6 +34,7 @@ impl Finish for Residual<'_> {
 
     #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let residual = self.residual.at(i, j);
             let y = self.y.at(i, j);
@@ -66,6 +68,7 @@ impl Finish for DroppedGrad {
 
     #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let dx = self.dx.to.at(i, j);
             drop_row::<V>(&self.dropout, dropout_row(i, self.dx.to.cols) + j as u64, acc, n);
@@ -85,7 +88,8 @@ impl Finish for DroppedGrad {
 /// Multiplies `x[0..n]` by the dropout's factors from draw `first` on.
 ///
 /// # Safety
-/// `x` is valid for `n` floats rounded up to 16; below a SIMD entry.
+/// This CPU has `V`'s instructions; `x` is valid for `n` floats rounded up to 16; stored decisions, if any, cover `n` rounded
+/// up to 64.
 #[inline(always)]
 pub unsafe fn drop_row<V: Simd>(dropout: &Dropout, first: u64, x: *mut f32, n: usize) {
     const GROUP: usize = 64;
@@ -94,7 +98,8 @@ pub unsafe fn drop_row<V: Simd>(dropout: &Dropout, first: u64, x: *mut f32, n: u
     }
     let mut factors = [0.0f32; GROUP];
     for group in (0..n).step_by(GROUP) {
-        dropout.fill(first + group as u64, &mut factors);
+        // SAFETY: by this function's contract.
+        unsafe { dropout.fill(V::ISA, first + group as u64, &mut factors) };
         for at in (group..n.min(group + GROUP)).step_by(LANES) {
             // SAFETY: `at < n`, and eight lanes fit in `n` rounded up.
             unsafe {

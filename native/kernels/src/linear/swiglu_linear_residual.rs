@@ -68,6 +68,7 @@ impl Finish for ThroughGate {
     unsafe fn ahead<V: Simd>(&self, i: usize, j: usize) {
         for i in i..i + MR {
             for j in [j, j + self.h.cols / 2] {
+                // SAFETY: by this function's contract.
                 unsafe {
                     V::prefetch(self.h.at(i, j));
                     V::prefetch(self.dh.to.at(i, j));
@@ -78,6 +79,7 @@ impl Finish for ThroughGate {
 
     #[inline(always)]
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let m = self.h.cols / 2;
             let (h1, to) = (self.h.at(i, j), self.dh.to.at(i, j));

@@ -132,6 +132,7 @@ pub(super) unsafe fn unit_row<V: Simd, E: Element>(
     eps: Option<f32>,
     to: &mut [f32],
 ) -> f32 {
+    // SAFETY: by this function's contract.
     unsafe {
         let (to, vectors) = (to.as_mut_ptr(), cols.div_ceil(LANES));
         for k in 0..vectors {
@@ -165,6 +166,7 @@ impl ThroughNorm {
     /// `unit` and `gradient` hold whole vectors, `to` holds `cols` numbers; target features as for [`Simd`].
     #[inline(always)]
     pub unsafe fn apply<V: Simd>(&self, unit: *const f32, gradient: *const f32, to: *mut f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let cols = self.cols;
             let along = match self.eps {
@@ -202,6 +204,7 @@ impl UnitRows<'_> {
             cols: self.cols,
             accumulate: to.accumulate,
         };
+        // SAFETY: by this function's contract.
         unsafe { back.apply::<V>(self.view().row(i).as_ptr(), gradient, to.to.row(i).as_mut_ptr()) }
     }
 

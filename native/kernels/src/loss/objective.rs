@@ -21,6 +21,7 @@ pub(super) enum Objective<'a> {
 /// The slices have one length, whole vectors; target features as for [`Simd`].
 #[inline(always)]
 pub(super) unsafe fn softmax<V: Simd>(logits: &[f32], keep: &[f32], weights: &mut [f32]) -> f64 {
+    // SAFETY: by this function's contract.
     unsafe {
         let (mut largest, mut poison) = (V::splat(f32::NEG_INFINITY), V::zero());
         for k in (0..logits.len()).step_by(LANES) {
@@ -68,6 +69,7 @@ pub(super) unsafe fn binary<V: Simd>(
     beta: f32,
     count: usize,
 ) -> f64 {
+    // SAFETY: by this function's contract.
     unsafe {
         let mean = V::splat(1.0 / count as f32);
         let (mut linear, mut poison) = (V::zero(), V::zero());
@@ -96,9 +98,12 @@ pub(super) unsafe fn binary<V: Simd>(
     }
 }
 
+/// # Safety
+/// This CPU has `V`'s instructions.
 #[inline(always)]
 unsafe fn logarithm_of_lanes<V: Simd>(product: V) -> f64 {
     let mut lanes = [0.0f32; LANES];
+    // SAFETY: by this function's contract.
     unsafe { product.store(lanes.as_mut_ptr()) };
     lanes.iter().map(|&lane| f64::from(lane).ln()).sum()
 }

@@ -30,7 +30,8 @@ pub fn share_negatives(
         count += 1;
     }
     let mut random = cx.scratch::<u32>(count);
-    words(key, 0, &mut random);
+    // SAFETY: `cx.isa` is this CPU's.
+    unsafe { words(cx.isa, key, 0, &mut random) };
     for last in (1..count).rev() {
         order.swap(last, below(random[last], last as u32 + 1) as usize);
     }

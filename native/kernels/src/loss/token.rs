@@ -63,6 +63,7 @@ pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile
     match stage {
         Stage::Copy(rows) => {
             let (table, lengths, ask, apart) = (rows.view(), &Lengths::Unit, false, None);
+            // SAFETY: by this function's contract.
             unsafe {
                 dispatch(
                     isa,
@@ -79,12 +80,14 @@ pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile
         }
         Stage::Table(rows, lengths) => with_rows!(Rows, *rows, table => {
             let ask = table.cols * rows.bytes_per_element() < SHORT;
+            // SAFETY: by this function's contract.
             unsafe { dispatch(isa, Tokens { table, lengths, ask, apart: None, scorer, tile }) }
         }),
         Stage::Fetched(fetched, positives) => with_rows!(Rows, fetched.rows, table => {
             let ask = table.cols * fetched.rows.bytes_per_element() < SHORT;
             let lengths = &Lengths::Given(fetched.factors);
             let apart = Some(Apart { places: fetched.places, positives: *positives });
+            // SAFETY: by this function's contract.
             unsafe { dispatch(isa, Tokens { table, lengths, ask, apart, scorer, tile }) }
         }),
     }
@@ -254,6 +257,10 @@ impl<E: Element> Drawn<'_, E> {
     }
 
     /// Logits of all draws, not yet corrected for the sampling, and the factor (1 / length, or 1) of each row.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the draws are rows of the table, a multiple of eight of them; `logits` and `factors` are as
+    /// long, `uhat` is a row rounded up to whole vectors.
     #[inline(always)]
     unsafe fn logits<V: Simd>(&self, scorer: &Scorer, uhat: &[f32], logits: &mut [f32], factors: &mut [f32]) {
         let cols = self.table.cols;
@@ -299,8 +306,12 @@ impl<E: Element> Drawn<'_, E> {
 }
 
 /// Turns d loss / d logit into the coefficients (output) and the weights of the stored rows.
+///
+/// # Safety
+/// This CPU has `V`'s instructions; `weights` and `factors` have one length, a multiple of eight, and `coef` is no longer.
 #[inline(always)]
 unsafe fn finish<V: Simd>(scorer: &Scorer, weights: &mut [f32], factors: &[f32], coef: &mut [f32]) {
+    // SAFETY: by this function's contract.
     unsafe {
         let scale = V::splat(1.0 / (scorer.logit.temperature * scorer.divisor));
         for k in 0..weights.len() / LANES {
@@ -327,6 +338,7 @@ impl<E: Element> Terms<E> for Weighted<'_, E> {
     }
     #[inline(always)]
     unsafe fn term(&self, j: usize) -> (*const E, f32) {
+        // SAFETY: by this function's contract.
         unsafe {
             let id = *self.at.get_unchecked(j) as usize;
             (

@@ -36,6 +36,7 @@ pub struct Backward {
 /// Both valid for `n` floats; below a SIMD entry.
 #[inline(always)]
 unsafe fn dot<V: Simd>(a: *const f32, b: *const f32, n: usize) -> f32 {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [V::zero(); 2];
         for at in (0..n).step_by(2 * LANES) {
@@ -50,8 +51,11 @@ unsafe fn dot<V: Simd>(a: *const f32, b: *const f32, n: usize) -> f32 {
     }
 }
 
+/// # Safety
+/// This CPU has `V`'s instructions; rows `[first, first + rows)` exist, and this task owns them in the outputs.
 #[inline(always)]
 unsafe fn forward_body<V: Simd>(f: &Forward, first: usize, rows: usize) {
+    // SAFETY: by this function's contract.
     unsafe {
         let d = f.x.cols;
         for i in first..first + rows {
@@ -78,8 +82,11 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
     Ok(())
 }
 
+/// # Safety
+/// As [`forward_body`].
 #[inline(always)]
 unsafe fn backward_body<V: Simd>(b: &Backward, first: usize, rows: usize) {
+    // SAFETY: by this function's contract.
     unsafe {
         let d = b.x.cols;
         for i in first..first + rows {

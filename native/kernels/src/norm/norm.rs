@@ -41,8 +41,11 @@ pub struct Backward<'a> {
     pub dshift: Option<Grad>,
 }
 
+/// # Safety
+/// This CPU has `V`'s instructions; rows `[first, first + rows)` exist, and this task owns them in the outputs.
 #[inline(always)]
 unsafe fn forward_body<V: Simd>(f: &Forward, first: usize, rows: usize) {
+    // SAFETY: by this function's contract.
     unsafe {
         let d = f.x.cols;
         for i in first..first + rows {
@@ -91,8 +94,11 @@ struct BlockGrads {
     dshift: *mut f32,
 }
 
+/// # Safety
+/// As [`forward_body`]; `to` is this task's own.
 #[inline(always)]
 unsafe fn backward_body<V: Simd>(b: &Backward, first: usize, rows: usize, to: &BlockGrads) {
+    // SAFETY: by this function's contract.
     unsafe {
         let d = b.x.cols;
         for partial in [to.dgain, to.dshift] {

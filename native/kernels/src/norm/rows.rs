@@ -9,8 +9,12 @@ const CHAINS: usize = 4;
 const STEP: usize = CHAINS * LANES;
 
 /// `sum of x[k]`.
+///
+/// # Safety
+/// This CPU has `V`'s instructions; `x` holds `n` floats.
 #[inline(always)]
 unsafe fn sum<V: Simd>(x: *const f32, n: usize) -> f32 {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [V::zero(); CHAINS];
         for at in (0..n).step_by(STEP) {
@@ -26,8 +30,12 @@ unsafe fn sum<V: Simd>(x: *const f32, n: usize) -> f32 {
 }
 
 /// `sum of (x[k] - center)^2`.
+///
+/// # Safety
+/// As [`sum`].
 #[inline(always)]
 unsafe fn square_sum<V: Simd>(x: *const f32, n: usize, center: f32) -> f32 {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [V::zero(); CHAINS];
         let center = V::splat(center);
@@ -48,6 +56,9 @@ unsafe fn square_sum<V: Simd>(x: *const f32, n: usize, center: f32) -> f32 {
 }
 
 /// The first `n` lanes, the others zero.
+///
+/// # Safety
+/// This CPU has `V`'s instructions.
 #[inline(always)]
 unsafe fn first_lanes<V: Simd>(x: V, n: usize) -> V {
     let mut lanes = [0.0; LANES];
@@ -64,6 +75,7 @@ unsafe fn first_lanes<V: Simd>(x: V, n: usize) -> V {
 /// `x` is valid for `n` floats; below a SIMD entry.
 #[inline(always)]
 pub unsafe fn row_stats<V: Simd>(norm: Norm, eps: f32, x: *const f32, n: usize) -> [f32; 2] {
+    // SAFETY: by this function's contract.
     unsafe {
         let share = 1.0 / n.max(1) as f32;
         let mean = match norm {
@@ -94,6 +106,7 @@ pub struct NormGrad {
 /// The pointers are valid for `n` floats and `dx` is not `x` or `g`; below a SIMD entry.
 #[inline(always)]
 pub unsafe fn row_norm_grad<V: Simd>(row: NormGrad) {
+    // SAFETY: by this function's contract.
     unsafe {
         let NormGrad {
             norm,

@@ -88,6 +88,7 @@ impl AdamFactors {
 /// Target features as for [`Simd`].
 #[inline(always)]
 pub(crate) unsafe fn adam_vector<V: Simd>(f: &AdamFactors, p: V, g: V, m: V, v: V) -> (V, V, V) {
+    // SAFETY: by this function's contract.
     unsafe {
         let g = g.mul(V::splat(f.grad_scale));
         let m = g.fma(V::splat(f.blend1), m.mul(V::splat(f.beta1)));
@@ -138,8 +139,11 @@ pub fn adamw(cx: &Ctx, args: AdamW) -> Outcome {
     Ok(())
 }
 
+/// # Safety
+/// This CPU has `V`'s instructions; the four arrays hold `len` floats, and nobody else touches what is written.
 #[inline(always)]
 unsafe fn step_body<V: Simd>(factors: &AdamFactors, len: usize, p: *mut f32, g: *const f32, m: *mut f32, v: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe {
         for k in 0..len.div_ceil(LANES) {
             let (p0, g0) = (load_vector::<V, f32>(p, k, len), load_vector::<V, f32>(g, k, len));

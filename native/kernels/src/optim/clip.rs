@@ -33,8 +33,11 @@ pub fn square_sum(cx: &Ctx, x: &[f32], to: &mut f32, accumulate: bool) -> Outcom
     Ok(())
 }
 
+/// # Safety
+/// This CPU has `V`'s instructions; `x` holds `len` floats.
 #[inline(always)]
 unsafe fn tile_sum_body<V: Simd>(x: *const f32, len: usize) -> f64 {
+    // SAFETY: by this function's contract.
     unsafe {
         let vectors = len.div_ceil(LANES);
         let mut total = 0.0;

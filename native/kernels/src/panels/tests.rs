@@ -230,7 +230,7 @@ fn attention_bits(cx: &Ctx, op: &str, head: usize, panels: bool) -> Vec<Vec<u32>
     let [dv, dq, dk] = [0, wide, 2 * wide].map(|from| Grad::overwrite(grads.columns(from, wide)));
     let (to, d_o) = (o.view().plain().expect("rows"), mat(&mut d_o));
     if op == "softmax" {
-        let x = softmax_attention::Inputs {
+        let x = softmax_attention::SoftmaxInputs {
             q,
             k,
             v,
@@ -309,7 +309,7 @@ fn attention_gives_the_bits_of_rows() {
 fn a_panel_of_two_heads_is_refused() {
     let mut q = Laid::new(1, [4, 48], true);
     let mut o = plain(2, 4, 48);
-    let x = softmax_attention::Inputs {
+    let x = softmax_attention::SoftmaxInputs {
         q: q.view().as_ref(),
         k: q.view().as_ref(),
         v: q.view().as_ref(),

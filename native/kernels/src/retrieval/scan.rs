@@ -142,8 +142,8 @@ fn pack_queries(queries: Mat, to: &mut [f32]) {
         for r in 0..MR {
             let q = sliver * MR + r;
             for k in 0..queries.cols {
-                // SAFETY: `q` is a row of the view.
                 to[k * MR + r] = if q < queries.rows {
+                    // SAFETY: `q` is a row of the view.
                     unsafe { queries.row(q)[k] }
                 } else {
                     0.0

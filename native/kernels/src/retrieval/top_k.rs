@@ -94,6 +94,7 @@ impl<'a> Best<'a> {
     /// One task at a time has the heap of a (range, query).
     unsafe fn heap(&self, range: usize, query: usize) -> Heap<'a> {
         let slot = range * self.queries + query;
+        // SAFETY: by this function's contract.
         unsafe {
             Heap {
                 ids: self.ids.range(slot * self.k, self.k),
@@ -126,6 +127,7 @@ impl Best<'_> {
     /// As [`Best::heap`].
     #[inline(never)]
     unsafe fn offer(&self, s: &Scores) -> f32 {
+        // SAFETY: by this function's contract.
         let mut heap = unsafe { self.heap(s.range, s.query) };
         let excluded = self.excluded.of(s.query);
         for (id, &score) in (s.item as i32..).zip(&s.scores[..s.count]) {

@@ -10,15 +10,22 @@ pub struct Avx2(pub __m256);
 
 static MASKS: [i32; 2 * LANES] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
+/// # Safety
+/// This CPU has AVX2; `n <= 8`.
 #[inline(always)]
 unsafe fn mask(n: usize) -> __m256i {
+    // SAFETY: by this function's contract.
     unsafe { _mm256_loadu_si256(MASKS.as_ptr().add(LANES - n.min(LANES)).cast()) }
 }
 
 /// `|now - p[i]|` of four integers. A u64 becomes an f64 by placing its halves in the mantissas of 2^84 and 2^52, which
 /// are then subtracted.
+///
+/// # Safety
+/// This CPU has AVX2; `p` holds four integers.
 #[inline(always)]
 unsafe fn four_gaps(now: i64, p: *const i64) -> __m128 {
+    // SAFETY: by this function's contract.
     unsafe {
         let gap = _mm256_sub_epi64(_mm256_set1_epi64x(now), _mm256_loadu_si256(p.cast()));
         let sign = _mm256_cmpgt_epi64(_mm256_setzero_si256(), gap);
@@ -32,6 +39,10 @@ unsafe fn four_gaps(now: i64, p: *const i64) -> __m128 {
 }
 
 // SAFETY: the trait's contract: only below an entry with the target features, with valid pointers.
+#[expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one argument for all methods, stated above"
+)]
 unsafe impl Simd for Avx2 {
     const ISA: Isa = Isa::Avx2;
     #[inline(always)]
@@ -266,13 +277,13 @@ unsafe impl Simd for Avx2 {
     }
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn turns<const ROW: usize, const STEP: usize>(
+    unsafe fn unrolled_steps<const ROW: usize, const STEP: usize>(
         sums: &mut tile::Sums<Self>,
         counts: [usize; 2],
         panel: usize,
         a: *const f32,
         b: *const f32,
     ) {
-        unsafe { tile::turns_avx2::<ROW, STEP>(sums, counts, panel, a, b) }
+        unsafe { tile::unrolled_steps_avx2::<ROW, STEP>(sums, counts, panel, a, b) }
     }
 }

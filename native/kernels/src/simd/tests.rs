@@ -2,14 +2,20 @@
 
 use super::*;
 
+/// # Safety
+/// This CPU has `V`'s instructions; `x` and `y` hold eight floats.
 #[inline(always)]
 unsafe fn exp_body<V: Simd>(x: *const f32, y: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe { V::load(x).exp().store(y) }
 }
 simd_fn!(fn exp = exp_body(x: *const f32, y: *mut f32));
 
+/// # Safety
+/// This CPU has `V`'s instructions; `x`, `h` and `y` hold eight numbers.
 #[inline(always)]
 unsafe fn halves_body<V: Simd>(x: *const f32, h: *mut u16, y: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe {
         V::load(x).store_half(h);
         V::load_half(h).store(y);
@@ -17,8 +23,11 @@ unsafe fn halves_body<V: Simd>(x: *const f32, h: *mut u16, y: *mut f32) {
 }
 simd_fn!(fn halves = halves_body(x: *const f32, h: *mut u16, y: *mut f32));
 
+/// # Safety
+/// This CPU has `V`'s instructions; `x` and `y` hold 64 floats.
 #[inline(always)]
 unsafe fn transpose_body<V: Simd>(x: *const f32, y: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe {
         let columns = V::transpose(std::array::from_fn(|i| V::load(x.add(i * LANES))));
         for (j, column) in columns.into_iter().enumerate() {
@@ -39,8 +48,11 @@ fn rows_become_columns() {
     }
 }
 
+/// # Safety
+/// This CPU has `V`'s instructions; `x` holds 64 floats, `y` and `one` eight.
 #[inline(always)]
 unsafe fn sums_body<V: Simd>(x: *const f32, y: *mut f32, one: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe {
         let v: [V; LANES] = std::array::from_fn(|i| V::load(x.add(i * LANES)));
         V::sums(v).store(y);
@@ -64,8 +76,11 @@ fn eight_sums_at_once_equal_eight_sums() {
     }
 }
 
+/// # Safety
+/// This CPU has `V`'s instructions; `x` and `y` hold eight floats.
 #[inline(always)]
 unsafe fn log_body<V: Simd>(x: *const f32, y: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe {
         let [log] = V::log2([V::load(x)]);
         log.store(y)
@@ -99,14 +114,20 @@ fn log2_is_accurate_on_every_isa() {
     }
 }
 
+/// # Safety
+/// This CPU has `V`'s instructions; `x` and `y` hold eight numbers.
 #[inline(always)]
 unsafe fn gaps_body<V: Simd>(now: i64, x: *const i64, y: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe { V::gaps(now, x).store(y) }
 }
 simd_fn!(fn gaps = gaps_body(now: i64, x: *const i64, y: *mut f32));
 
+/// # Safety
+/// This CPU has `V`'s instructions; `x` and `y` hold eight numbers.
 #[inline(always)]
 unsafe fn near_gaps_body<V: Simd>(now: i32, x: *const i32, y: *mut f32) {
+    // SAFETY: by this function's contract.
     unsafe { V::near_gaps(now, x).store(y) }
 }
 simd_fn!(fn near_gaps = near_gaps_body(now: i32, x: *const i32, y: *mut f32));
@@ -216,6 +237,7 @@ struct Sum<const ROW: usize, const STEP: usize, const PANEL: usize> {
 impl<const ROW: usize, const STEP: usize, const PANEL: usize> Kernel for Sum<ROW, STEP, PANEL> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
+        // SAFETY: by the contract of `dispatch`.
         unsafe {
             let mut sums = [[V::splat(0.25); 2]; tile::MR];
             match PANEL {
@@ -238,7 +260,7 @@ fn fma(isa: Isa, x: f32, y: f32, sum: f32) -> f32 {
     }
 }
 
-/// The tile against one multiply-add after the other, bit for bit, with every number of steps that its turns leave over.
+/// The tile against one multiply-add after the other, bit for bit, with every number of steps that its unrolled loop leave over.
 fn check_tile<const ROW: usize, const STEP: usize, const PANEL: usize>() {
     let place = |r: usize, k: usize| match PANEL {
         0 => r * ROW + k * STEP,
@@ -311,8 +333,12 @@ fn exp_is_its_polynomial_to_the_bit() {
 }
 
 /// SiLU of two vectors at once and of each by its definition, and the derivatives of two at once and of each.
+///
+/// # Safety
+/// This CPU has `V`'s instructions; `x` holds sixteen floats, and `out` may be written.
 #[inline(always)]
 unsafe fn silus_body<V: Simd>(x: *const f32, out: *mut [[f32; 2 * LANES]; 4]) {
+    // SAFETY: by this function's contract.
     unsafe {
         let x = [V::load(x), V::load(x.add(LANES))];
         let (silus, slopes) = (V::silus(x), V::silu_grads(x));

@@ -7,8 +7,8 @@ use super::{LANES, Simd};
 pub const MR: usize = 6;
 /// Columns of the tile.
 pub const NR: usize = 2 * LANES;
-/// Steps of a turn of the loop.
-pub const TURN: usize = 4;
+/// Steps per iteration of the unrolled loop.
+pub const UNROLL: usize = 4;
 
 /// The sums of a tile, `WIDE` registers a row.
 pub type Sums<V, const WIDE: usize = 2> = [[V; WIDE]; MR];
@@ -24,9 +24,10 @@ pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize>(
     a: *const f32,
     b: *const f32,
 ) {
+    // SAFETY: by this function's contract.
     unsafe {
-        V::turns::<ROW, STEP>(sums, [1, depth / TURN], 0, a, b);
-        for k in depth / TURN * TURN..depth {
+        V::unrolled_steps::<ROW, STEP>(sums, [1, depth / UNROLL], 0, a, b);
+        for k in depth / UNROLL * UNROLL..depth {
             step::<V, 2, ROW>(sums, a.add(k * STEP), b.add(k * NR));
         }
     }
@@ -38,9 +39,10 @@ pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize>(
 /// As [`steps`].
 #[inline(always)]
 pub unsafe fn panel_steps<V: Simd>(sums: &mut Sums<V>, depth: usize, panel: usize, a: *const f32, b: *const f32) {
+    // SAFETY: by this function's contract.
     unsafe {
         let whole = depth / NR;
-        V::turns::<NR, 1>(sums, [whole, NR / TURN], panel, a, b);
+        V::unrolled_steps::<NR, 1>(sums, [whole, NR / UNROLL], panel, a, b);
         steps::<V, NR, 1>(
             sums,
             depth % NR,
@@ -60,6 +62,7 @@ pub unsafe fn step<V: Simd, const WIDE: usize, const ROW: usize>(
     a: *const f32,
     b: *const f32,
 ) {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut right = [V::zero(); WIDE];
         for (w, lanes) in right.iter_mut().enumerate() {
@@ -74,32 +77,32 @@ pub unsafe fn step<V: Simd, const WIDE: usize, const ROW: usize>(
     }
 }
 
-/// `panels` times `turns` times four steps, by hand: twenty instructions a step in the fewest bytes, and nothing else. A
-/// core whose other hardware thread is busy dispatches half of the time, so all that stands between the multiplications
-/// is paid for: fetching the operands ahead took a tenth of the rate there, and gained nothing on a quiet core.
+/// `panels` times `rounds` times four steps, in assembly: twenty instructions per step, as short as they can be encoded. A
+/// core whose other hardware thread is busy dispatches half of the time, so every instruction besides the multiplications
+/// costs: prefetching the operands lost 10 % there and gained nothing on an otherwise idle core.
 ///
 /// # Safety
 /// The operands hold the steps; panels of A are `panel` floats apart.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn turns_avx2<const ROW: usize, const STEP: usize>(
+pub(super) unsafe fn unrolled_steps_avx2<const ROW: usize, const STEP: usize>(
     sums: &mut Sums<super::Avx2>,
-    [panels, turns]: [usize; 2],
+    [panels, rounds]: [usize; 2],
     panel: usize,
     a: *const f32,
     b: *const f32,
 ) {
-    if panels * turns == 0 {
+    if panels * rounds == 0 {
         return;
     }
     let [[c0, d0], [c1, d1], [c2, d2], [c3, d3], [c4, d4], [c5, d5]] = sums;
-    // SAFETY: reads four steps of both operands a turn.
+    // SAFETY: an iteration reads four steps of both operands, which the caller promises to be there.
     unsafe {
         std::arch::asm!(
             "3:",
             "mov r8, rcx",
-            "mov r9, {turns}",
+            "mov r9, {rounds}",
             ".p2align 4",
             "2:",
             ".irp k, 0, 1, 2, 3",
@@ -121,10 +124,10 @@ pub(super) unsafe fn turns_avx2<const ROW: usize, const STEP: usize>(
             row = const ROW * size_of::<f32>(),
             step = const STEP * size_of::<f32>(),
             panel = in(reg) panel * size_of::<f32>(),
-            turns = in(reg) turns,
+            rounds = in(reg) rounds,
             inout("rax") panels => _,
             inout("rcx") a => _,
-            // In the middle of a turn, so that offsets take a byte.
+            // In the middle of an iteration's floats, so that offsets fit in one byte.
             inout("rdx") b.byte_add(128) => _,
             out("r8") _, out("r9") _,
             inout("ymm0") c0.0, inout("ymm1") c1.0, inout("ymm2") c2.0,

@@ -2,10 +2,11 @@
 //! shared by all heads. A block of A_c is filled once and multiplied with every head's values; backward sums dO_c V^T
 //! over the heads of a group before it goes into the gradient of the table.
 
-use crate::attention::bias::{FILED, SQUARE, Tables, Term, Window};
+use crate::attention::bias::{BlockPair, FILED, SQUARE, Tables, Term};
 use crate::attention::clock::Filed;
-use crate::attention::pack::{Columns, Part};
-use crate::attention::plan::{BLOCK, Blocks, Heads, Pass, Plan, Task};
+use crate::attention::pack::{ColumnForm, Part};
+use crate::attention::plan::{BLOCK, Blocks, Direction, Heads, Plan, Task};
+use crate::attention::scratch::Parts;
 use crate::attention::table_grads::{Partial, TableGrads};
 use crate::attention::tile::{Product, Scores, Slope};
 use crate::ctx::Ctx;
@@ -33,7 +34,7 @@ const STRIP: usize = 96;
 
 /// Scratch of one worker.
 #[derive(Clone, Copy)]
-struct Scratch {
+struct ChannelScratch {
     v: *mut f32,       // of one head: [v/16][BLOCK][16], in backward transposed
     o: *mut f32,       // forward: results [group][BLOCK][v]; backward: packed dO of one head
     dv: *mut f32,      // of one head: [BLOCK][v]
@@ -48,23 +49,15 @@ impl Channels<'_> {
         self.heads.v.next_multiple_of(NR) * BLOCK
     }
 
-    /// The scratch that begins at `base`, and how many floats it takes.
-    fn lay_out(&self, base: *mut f32) -> (Scratch, usize) {
-        let mut floats = 0;
-        let mut take = |len: usize| {
-            let at = base.wrapping_add(floats);
-            floats += len.next_multiple_of(NR);
-            at
-        };
-        let scratch = Scratch {
-            v: take(self.block()),
-            o: take(self.heads.group * self.block()),
-            dv: take(self.block()),
-            weights: take(SQUARE),
-            total: take(SQUARE),
-            filed: take(FILED).cast(),
-        };
-        (scratch, floats)
+    fn lay_out(&self, parts: &mut Parts) -> ChannelScratch {
+        ChannelScratch {
+            v: parts.take(self.block()),
+            o: parts.take(self.heads.group * self.block()),
+            dv: parts.take(self.block()),
+            weights: parts.take(SQUARE),
+            total: parts.take(SQUARE),
+            filed: parts.take(FILED).cast(),
+        }
     }
 
     fn has(&self, term: Term) -> bool {
@@ -72,26 +65,30 @@ impl Channels<'_> {
     }
 
     /// Fills a square with one channel's weights: zero where a key is not visible, and below the last query.
+    ///
+    /// # Safety
+    /// As [`Tables::fill`].
     #[inline(always)]
-    unsafe fn weights<V: Simd>(&self, window: &Window, term: Term, square: *mut f32, filed: *mut Filed) {
+    unsafe fn weights<V: Simd>(&self, pair: &BlockPair, term: Term, square: *mut f32, filed: *mut Filed) {
+        // SAFETY: by this function's contract.
         unsafe {
-            self.tables.fill::<V>(window, term, square, filed);
-            for row in 0..window.queries.next_multiple_of(MR) {
-                let visible = if row < window.queries { window.visible(row) } else { 0 };
-                let end = window.visible(row / MR * MR + MR - 1);
+            self.tables.fill::<V>(pair, term, square, filed);
+            for row in 0..pair.queries.next_multiple_of(MR) {
+                let visible = if row < pair.queries { pair.visible(row) } else { 0 };
+                let end = pair.visible(row / MR * MR + MR - 1);
                 std::slice::from_raw_parts_mut(square.add(row * BLOCK), end)[visible..].fill(0.0);
             }
         }
     }
 
-    /// The values of a head in a window.
+    /// The values of a head in a block pair.
     #[inline(always)]
-    fn values(&self, window: &Window, head: usize) -> Part {
-        let (row, width) = (window.token + window.key, self.heads.v);
+    fn values(&self, pair: &BlockPair, head: usize) -> Part {
+        let (row, width) = (pair.token + pair.key, self.heads.v);
         Part {
             of: self.v,
             row,
-            rows: window.keys,
+            rows: pair.keys,
             col: head * width,
             width,
         }
@@ -99,12 +96,12 @@ impl Channels<'_> {
 
     /// A head's queries in one channel of `o` or `d_o`.
     #[inline(always)]
-    fn results<P>(&self, of: P, window: &Window, head: usize, channel: usize) -> Part<P> {
-        let (row, width) = (window.token + window.query, self.heads.v);
+    fn results<P>(&self, of: P, pair: &BlockPair, head: usize, channel: usize) -> Part<P> {
+        let (row, width) = (pair.token + pair.query, self.heads.v);
         Part {
             of,
             row,
-            rows: window.queries,
+            rows: pair.queries,
             col: (head * CHANNELS + channel) * width,
             width,
         }
@@ -112,17 +109,17 @@ impl Channels<'_> {
 
     /// Writes the position and time channels of `o`, overwriting.
     pub fn forward(&self, cx: &Ctx, o: PanelsMut) {
-        let plan = Plan::new(cx, Pass::Forward, self.offsets, &self.heads);
-        let mut scratch = cx.per_worker::<f32>(self.lay_out(std::ptr::null_mut()).1);
+        let plan = Plan::new(cx, Direction::Forward, self.offsets, &self.heads);
+        let mut scratch = cx.per_worker::<f32>(Parts::count(|parts| self.lay_out(parts)));
         let slots = scratch.slots();
         for wave in plan.waves() {
             cx.pool.run(wave.len(), |index, worker| {
                 // SAFETY: a slot is its worker's own; tasks own the rows of `o` they write; `cx.isa` is this CPU's.
                 unsafe {
-                    let (scratch, _) = self.lay_out(slots.of(worker).as_mut_ptr());
+                    let scratch = self.lay_out(&mut Parts::at(slots.of(worker).as_mut_ptr()));
                     dispatch(
                         cx.isa,
-                        ForwardTask {
+                        ChannelForwardTask {
                             x: self,
                             o,
                             task: wave[index],
@@ -136,16 +133,16 @@ impl Channels<'_> {
 
     /// Adds what the two channels contribute to dv (always adding) and to the tables' gradients.
     pub fn backward(&self, cx: &Ctx, d_o: Panels, dv: PanelsMut, tables: Option<&mut TableGrads>) {
-        let plan = Plan::new(cx, Pass::Backward, self.offsets, &self.heads);
-        let mut scratch = cx.per_worker::<f32>(self.lay_out(std::ptr::null_mut()).1);
+        let plan = Plan::new(cx, Direction::Backward, self.offsets, &self.heads);
+        let mut scratch = cx.per_worker::<f32>(Parts::count(|parts| self.lay_out(parts)));
         let slots = scratch.slots();
         TableGrads::over_waves(tables, cx, &plan, self.offsets, |task, worker, partial| {
             // SAFETY: a slot is its worker's own; the plan keeps tasks of a wave apart; `cx.isa` is this CPU's.
             unsafe {
-                let (scratch, _) = self.lay_out(slots.of(worker).as_mut_ptr());
+                let scratch = self.lay_out(&mut Parts::at(slots.of(worker).as_mut_ptr()));
                 dispatch(
                     cx.isa,
-                    BackwardTask {
+                    ChannelBackwardTask {
                         x: self,
                         d_o,
                         dv,
@@ -169,19 +166,20 @@ impl Channels<'_> {
     }
 }
 
-struct ForwardTask<'a> {
+struct ChannelForwardTask<'a> {
     x: &'a Channels<'a>,
     o: PanelsMut,
     task: Task,
-    scratch: Scratch,
+    scratch: ChannelScratch,
 }
 
-impl Kernel for ForwardTask<'_> {
+impl Kernel for ChannelForwardTask<'_> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
         for (token, blocks) in self.x.sequences(&self.task) {
             if blocks.count > 0 {
                 for (channel, term) in TERMS {
+                    // SAFETY: by the contract of `dispatch`.
                     unsafe {
                         if self.x.has(term) {
                             self.block::<V>(token, &blocks, channel, term)
@@ -195,31 +193,40 @@ impl Kernel for ForwardTask<'_> {
     }
 }
 
-impl ForwardTask<'_> {
+impl ChannelForwardTask<'_> {
     /// A channel without a table.
+    ///
+    /// # Safety
+    /// `o` is alive, and no other task writes these rows of it.
     #[inline(always)]
     unsafe fn absent(&self, token: usize, blocks: &Blocks, channel: usize) {
-        let window = Window::new(token, blocks.range(self.task.i as usize), 0..0);
+        let pair = BlockPair::new(token, blocks.range(self.task.i as usize), 0..0);
         for head in self.x.heads.of(self.task.group as usize) {
-            unsafe { self.x.results(self.o, &window, head, channel).zero() };
+            // SAFETY: by this function's contract.
+            unsafe { self.x.results(self.o, &pair, head, channel).zero() };
         }
     }
 
     /// One channel of one block of queries.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the scratch is laid out for these channels and used by no other task; the views are
+    /// alive, and no other task writes these rows of `o`.
     #[inline(always)]
     unsafe fn block<V: Simd>(&self, token: usize, blocks: &Blocks, channel: usize, term: Term) {
         let (x, i, s) = (self.x, self.task.i as usize, &self.scratch);
         let wide = x.heads.v.next_multiple_of(NR);
         for j in 0..=i {
-            let window = Window::new(token, blocks.range(i), blocks.range(j));
+            let pair = BlockPair::new(token, blocks.range(i), blocks.range(j));
+            // SAFETY: by this function's contract.
             unsafe {
-                x.weights::<V>(&window, term, s.weights, std::ptr::null_mut());
+                x.weights::<V>(&pair, term, s.weights, std::ptr::null_mut());
                 for (slot, head) in x.heads.of(self.task.group as usize).enumerate() {
                     let sums = s.o.add(slot * x.block());
-                    let values = x.values(&window, head).columns::<V>(window.keys, s.v);
-                    self.head::<V>(&window, values, sums);
+                    let values = x.values(&pair, head).columns::<V>(pair.keys, s.v);
+                    self.head::<V>(&pair, values, sums);
                     if j == i {
-                        x.results(self.o, &window, head, channel)
+                        x.results(self.o, &pair, head, channel)
                             .receive::<V>(sums, wide, 1.0, false);
                     }
                 }
@@ -228,99 +235,113 @@ impl ForwardTask<'_> {
     }
 
     /// Results of one head: the block's weights times its values.
+    ///
+    /// # Safety
+    /// As [`Self::block`]; `sums` has room for a block of results, `values` hold the pair's keys.
     #[inline(always)]
-    unsafe fn head<V: Simd>(&self, window: &Window, values: Columns, sums: *mut f32) {
+    unsafe fn head<V: Simd>(&self, pair: &BlockPair, values: ColumnForm, sums: *mut f32) {
         let width = self.x.heads.v;
         let product = Product::<BLOCK, 1> {
-            rows: window.queries.next_multiple_of(MR),
+            rows: pair.queries.next_multiple_of(MR),
             from: Slope::flat(0),
-            until: Slope::seen(window.query, window.key, window.keys),
+            until: Slope::seen(pair.query, pair.key, pair.keys),
             a: self.scratch.weights,
             b: values,
             c: sums,
             stride: width.next_multiple_of(NR),
-            add: window.key > 0,
+            add: pair.key > 0,
             cols: width,
         };
+        // SAFETY: by this function's contract.
         unsafe { product.compute::<V>() };
     }
 }
 
-struct BackwardTask<'a> {
+struct ChannelBackwardTask<'a> {
     x: &'a Channels<'a>,
     d_o: Panels,
     dv: PanelsMut,
     task: Task,
-    scratch: Scratch,
+    scratch: ChannelScratch,
     partial: Option<Partial>,
 }
 
-impl Kernel for BackwardTask<'_> {
+impl Kernel for ChannelBackwardTask<'_> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
         for (token, blocks) in self.x.sequences(&self.task) {
             if blocks.count > 0 {
                 for (channel, term) in TERMS.into_iter().filter(|(_, term)| self.x.has(*term)) {
-                    unsafe { self.pair::<V>(token, &blocks, channel, term) };
+                    // SAFETY: by the contract of `dispatch`.
+                    unsafe { self.block_pair::<V>(token, &blocks, channel, term) };
                 }
             }
         }
     }
 }
 
-impl BackwardTask<'_> {
+impl ChannelBackwardTask<'_> {
     /// One channel of one block of queries against one block of keys.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the scratch is laid out for these channels and used by no other task; the views are
+    /// alive, and no other task of the wave touches the gradients of this pair.
     #[inline(always)]
-    unsafe fn pair<V: Simd>(&self, token: usize, blocks: &Blocks, channel: usize, term: Term) {
+    unsafe fn block_pair<V: Simd>(&self, token: usize, blocks: &Blocks, channel: usize, term: Term) {
         let (x, s) = (self.x, &self.scratch);
-        let window = Window::new(
+        let pair = BlockPair::new(
             token,
             blocks.range(self.task.i as usize),
             blocks.range(self.task.j as usize),
         );
         let group = x.heads.of(self.task.group as usize);
+        // SAFETY: by this function's contract.
         unsafe {
             let filed = if self.partial.is_some() {
                 s.filed
             } else {
                 std::ptr::null_mut()
             };
-            x.weights::<V>(&window, term, s.weights, filed);
+            x.weights::<V>(&pair, term, s.weights, filed);
             for head in group.clone() {
-                let d_o = x.results(self.d_o, &window, head, channel);
-                d_o.pack_columns::<V>(window.queries.next_multiple_of(MR), 1.0, s.o);
-                for from in (0..window.queries).step_by(STRIP) {
-                    self.values::<V>(&window, from..window.queries.min(from + STRIP));
+                let d_o = x.results(self.d_o, &pair, head, channel);
+                d_o.pack_columns::<V>(pair.queries.next_multiple_of(MR), 1.0, s.o);
+                for from in (0..pair.queries).step_by(STRIP) {
+                    self.values::<V>(&pair, from..pair.queries.min(from + STRIP));
                 }
-                let v = x.values(&window, head);
+                let v = x.values(&pair, head);
                 v.within(self.dv)
                     .receive::<V>(s.dv, x.heads.v.next_multiple_of(NR), 1.0, true);
                 if self.partial.is_some() {
-                    v.transposed::<V>(window.keys.next_multiple_of(NR), s.v);
-                    self.total::<V>(&window, head == group.start);
+                    v.transposed::<V>(pair.keys.next_multiple_of(NR), s.v);
+                    self.total::<V>(&pair, head == group.start);
                 }
             }
             if let Some(partial) = &self.partial {
-                x.tables.scatter::<V>(&window, term, s.total, s.filed, partial);
+                x.tables.scatter::<V>(&pair, term, s.total, s.filed, partial);
             }
         }
     }
 
     /// dV += A^T dO: six keys at a time, over the queries of a strip that see them.
+    ///
+    /// # Safety
+    /// As [`Self::block_pair`], with the pair's weights and dO in scratch.
     #[inline(always)]
-    unsafe fn values<V: Simd>(&self, window: &Window, strip: Range<usize>) {
+    unsafe fn values<V: Simd>(&self, pair: &BlockPair, strip: Range<usize>) {
         let width = self.x.heads.v;
-        let (wide, query) = (width.next_multiple_of(NR), window.query + strip.start);
-        for key in (0..window.visible(strip.end - 1)).step_by(MR) {
-            let position = window.key + key;
+        let (wide, query) = (width.next_multiple_of(NR), pair.query + strip.start);
+        for key in (0..pair.visible(strip.end - 1)).step_by(MR) {
+            let position = pair.key + key;
             let first = strip.start + position.saturating_sub(query) / MR * MR;
+            // SAFETY: by this function's contract.
             unsafe {
                 let product = Product::<1, BLOCK> {
                     rows: MR,
                     from: Slope::flat(0),
                     until: Slope::flat(strip.end.next_multiple_of(MR) - first),
                     a: self.scratch.weights.add(first * BLOCK + key),
-                    b: Columns::packed(self.scratch.o).skip_rows(first),
+                    b: ColumnForm::packed(self.scratch.o).skip_rows(first),
                     c: self.scratch.dv.add(key * wide),
                     stride: wide,
                     // An earlier strip of this block has seen these keys.
@@ -333,18 +354,22 @@ impl BackwardTask<'_> {
     }
 
     /// total (+)= dO V^T of one head; `fresh` if it is the first of its group.
+    ///
+    /// # Safety
+    /// As [`Self::block_pair`], with the head's dO and values in scratch.
     #[inline(always)]
-    unsafe fn total<V: Simd>(&self, window: &Window, fresh: bool) {
+    unsafe fn total<V: Simd>(&self, pair: &BlockPair, fresh: bool) {
         let scores = Scores {
-            rows: window.queries.next_multiple_of(MR),
+            rows: pair.queries.next_multiple_of(MR),
             depth: self.x.heads.v,
-            a: Columns::packed(self.scratch.o),
+            a: ColumnForm::packed(self.scratch.o),
             b: self.scratch.v,
             plus: if fresh { std::ptr::null() } else { self.scratch.total },
             c: self.scratch.total,
             stride: BLOCK,
-            cols: Slope::seen(window.query, window.key, window.keys),
+            cols: Slope::seen(pair.query, pair.key, pair.keys),
         };
+        // SAFETY: by this function's contract.
         unsafe { scores.compute::<V>() };
     }
 }

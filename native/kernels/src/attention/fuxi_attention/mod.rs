@@ -19,7 +19,7 @@ pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
     check::inputs(OP, x)?;
     check::view(OP, "o", o.as_ref(), x.v.rows, CHANNELS * x.v.cols)?;
     let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows);
-    let semantic = forward::Forward {
+    let semantic = forward::ForwardPass {
         q: x.q,
         k: x.k,
         v: x.v,
@@ -66,7 +66,7 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     check::grad(OP, "dv", &args.dv, x.v, x.heads)?;
     check::bias_grads(OP, x.bias.as_ref(), &args.dpos_w, &args.dts_w)?;
     let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows);
-    let semantic = backward::Backward {
+    let semantic = backward::BackwardPass {
         q: x.q,
         k: x.k,
         v: x.v,

@@ -14,7 +14,7 @@ pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
     check::inputs(OP, x)?;
     check::view(OP, "o", o.as_ref(), x.v.rows, x.v.cols)?;
     let tables = x.bias.map(|bias| Tables::new(cx, bias, x.n));
-    let pass = forward::Forward {
+    let pass = forward::ForwardPass {
         q: x.q,
         k: x.k,
         v: x.v,
@@ -38,7 +38,7 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     check::grad(OP, "dv", &args.dv, x.v, x.heads)?;
     check::bias_grads(OP, x.bias.as_ref(), &args.dpos_w, &args.dts_w)?;
     let tables = x.bias.map(|bias| Tables::new(cx, bias, x.n));
-    let pass = backward::Backward {
+    let pass = backward::BackwardPass {
         q: x.q,
         k: x.k,
         v: x.v,

@@ -11,13 +11,13 @@ use crate::fault::check_offsets;
 use crate::mat::Disjoint;
 use crate::rng::Dropout;
 use crate::{Ctx, Grad, Mat, MatMut, Outcome, Panels, PanelsMut};
-use softmax::{Known, Running, Softmax};
+use softmax::{KnownSoftmax, OnlineSoftmax, SoftmaxRule};
 
 pub const OP: &str = "softmax_attention";
 
 /// What softmax attention reads.
 #[derive(Clone, Copy)]
-pub struct Inputs<'a> {
+pub struct SoftmaxInputs<'a> {
     pub q: Panels, // [T, h*a]
     pub k: Panels, // [T, h*a]
     pub v: Panels, // [T, h*v]
@@ -28,13 +28,13 @@ pub struct Inputs<'a> {
 }
 
 pub struct Forward<'a> {
-    pub x: Inputs<'a>,
+    pub x: SoftmaxInputs<'a>,
     pub o: MatMut,   // [T, h*v], overwritten
     pub lse: MatMut, // [T, h], overwritten: ln of the softmax's normaliser, kept for backward
 }
 
 pub struct Backward<'a> {
-    pub x: Inputs<'a>,
+    pub x: SoftmaxInputs<'a>,
     pub o: Mat,
     pub lse: Mat,
     pub d_o: Mat, // [T, h*v]
@@ -48,13 +48,13 @@ pub fn dropout_index(token: usize, head: usize, heads: usize, key: usize) -> u64
     (((token * heads + head) as u64) << 32) + key as u64
 }
 
-fn check_inputs(x: &Inputs) -> Outcome {
+fn check_inputs(x: &SoftmaxInputs) -> Outcome {
     check::heads(OP, [x.q, x.k, x.v], x.heads)?;
     check_offsets(OP, x.offsets, x.q.rows)
 }
 
-fn softmax(x: &Inputs) -> Softmax {
-    Softmax {
+fn softmax(x: &SoftmaxInputs) -> SoftmaxRule {
+    SoftmaxRule {
         scale: x.scale,
         dropout: x.dropout,
         heads: x.heads,
@@ -67,7 +67,7 @@ pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
     check::view(OP, "o", o.as_ref(), x.v.rows, x.v.cols)?;
     check::view(OP, "lse", lse.as_ref(), x.v.rows, x.heads)?;
     let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows);
-    let pass = forward::Forward {
+    let pass = forward::ForwardPass {
         q: x.q,
         k: x.k,
         v: x.v,
@@ -76,7 +76,7 @@ pub fn forward(cx: &Ctx, args: &Forward) -> Outcome {
         heads,
         offsets: x.offsets,
         bias: None,
-        weigh: Running {
+        weigh: OnlineSoftmax {
             softmax: softmax(x),
             lse: *lse,
         },
@@ -97,7 +97,7 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
     let heads = Heads::new(x.heads, x.q.cols / x.heads, x.v.cols / x.heads, x.q.rows);
     let mut delta = cx.scratch::<f32>(x.q.rows * x.heads);
     weight_means(cx, args, &mut delta);
-    let pass = backward::Backward {
+    let pass = backward::BackwardPass {
         q: x.q,
         k: x.k,
         v: x.v,
@@ -110,7 +110,7 @@ pub fn backward(cx: &Ctx, args: &Backward) -> Outcome {
         heads,
         offsets: x.offsets,
         bias: None,
-        unweigh: Known {
+        unweigh: KnownSoftmax {
             softmax: softmax(x),
             lse: args.lse,
             delta: Mat::new(&delta, x.q.rows, x.heads),

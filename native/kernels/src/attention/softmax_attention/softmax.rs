@@ -1,8 +1,8 @@
-//! Softmax weights for the shared passes: forward keeps a running maximum and sum per query and rescales the result when
+//! SoftmaxRule weights for the shared passes: forward keeps a running maximum and sum per query and rescales the result when
 //! the maximum grows; backward has the final normaliser.
 
 use super::dropout_index;
-use crate::attention::weigh::{Panel, Sums, Unweigh, Weigh};
+use crate::attention::weigh::{Panel, RunningResult, Unweigh, Weigh};
 use crate::mat::{Mat, MatMut};
 use crate::rng::Dropout;
 use crate::simd::tile::MR;
@@ -12,7 +12,7 @@ use crate::simd::{LANES, Simd};
 const KEYS: usize = 96;
 
 #[derive(Clone, Copy)]
-pub struct Softmax {
+pub struct SoftmaxRule {
     pub scale: f32,
     pub dropout: Dropout,
     pub heads: usize,
@@ -20,33 +20,38 @@ pub struct Softmax {
 
 /// Forward: the normaliser is not known before the last key.
 #[derive(Clone, Copy)]
-pub struct Running {
-    pub softmax: Softmax,
+pub struct OnlineSoftmax {
+    pub softmax: SoftmaxRule,
     pub lse: MatMut, // [T, h], written when a query is finished
 }
 
 /// Backward: it is.
 #[derive(Clone, Copy)]
-pub struct Known {
-    pub softmax: Softmax,
+pub struct KnownSoftmax {
+    pub softmax: SoftmaxRule,
     pub lse: Mat,   // [T, h]
     pub delta: Mat, // [T, h]: dO . O of a query
 }
 
-impl Softmax {
+impl SoftmaxRule {
     /// Dropout factors of a row of the panel.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions.
     #[inline(always)]
-    fn factors(&self, panel: &Panel, row: usize, to: &mut [f32; KEYS]) {
+    unsafe fn factors<V: Simd>(&self, panel: &Panel, row: usize, to: &mut [f32; KEYS]) {
         let first = dropout_index(panel.token + row, panel.head, self.heads, panel.key);
-        self.dropout
-            .fill(first, &mut to[..panel.visible(row).next_multiple_of(LANES)]);
+        let visible = panel.visible(row).next_multiple_of(LANES);
+        // SAFETY: by this function's contract; attention stores no decisions.
+        unsafe { self.dropout.fill(V::ISA, first, &mut to[..visible]) };
     }
 }
 
-impl Weigh for Running {
+impl Weigh for OnlineSoftmax {
     /// State of a query: maximum, and sum of exponentials relative to it.
     #[inline(always)]
-    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, so_far: &Sums) {
+    unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, so_far: &RunningResult) {
+        // SAFETY: by this function's contract.
         unsafe {
             let mut keep = [1.0; KEYS];
             for row in 0..panel.rows {
@@ -81,7 +86,7 @@ impl Weigh for Running {
                     }
                 }
                 if !self.softmax.dropout.is_off() {
-                    self.softmax.factors(panel, row, &mut keep);
+                    self.softmax.factors::<V>(panel, row, &mut keep);
                     for at in (0..visible).step_by(LANES) {
                         V::load(s.add(at)).mul(V::load(keep.as_ptr().add(at))).store(s.add(at));
                     }
@@ -96,14 +101,16 @@ impl Weigh for Running {
 
     #[inline(always)]
     unsafe fn finish(&self, token: usize, head: usize, [most, sum]: [f32; 2]) -> f32 {
+        // SAFETY: by this function's contract.
         unsafe { self.lse.row(token)[head] = most + sum.ln() };
         1.0 / sum
     }
 }
 
-impl Unweigh for Known {
+impl Unweigh for KnownSoftmax {
     #[inline(always)]
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, _: *mut f32, _: bool) {
+        // SAFETY: by this function's contract.
         unsafe {
             let mut keep = [1.0; KEYS];
             for row in 0..panel.rows {
@@ -111,7 +118,7 @@ impl Unweigh for Known {
                 let lse = V::splat(self.lse.row(panel.token + row)[panel.head]);
                 let delta = V::splat(self.delta.row(panel.token + row)[panel.head]);
                 if !self.softmax.dropout.is_off() {
-                    self.softmax.factors(panel, row, &mut keep);
+                    self.softmax.factors::<V>(panel, row, &mut keep);
                 }
                 for at in (0..panel.visible(row)).step_by(LANES) {
                     let weight = V::load(s.add(at)).mul(V::splat(self.softmax.scale)).sub(lse).exp();

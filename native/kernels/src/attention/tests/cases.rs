@@ -169,9 +169,9 @@ impl Data {
             bias,
         }
     }
-    pub fn softmax_inputs(&self, dropout: Dropout) -> softmax_attention::Inputs<'_> {
+    pub fn softmax_inputs(&self, dropout: Dropout) -> softmax_attention::SoftmaxInputs<'_> {
         let [q, k, v] = self.views().map(Panels::from);
-        softmax_attention::Inputs {
+        softmax_attention::SoftmaxInputs {
             q,
             k,
             v,
@@ -181,7 +181,7 @@ impl Data {
             dropout,
         }
     }
-    pub fn naive(&self) -> naive::Inputs {
+    pub fn naive(&self) -> naive::NaiveInputs {
         let widen = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
         let time = || naive::Time {
             weights: widen(&self.ts_w),
@@ -198,7 +198,7 @@ impl Data {
                 .flat_map(|i| widen(unsafe { view.row(i) }))
                 .collect::<Vec<f64>>()
         });
-        naive::Inputs {
+        naive::NaiveInputs {
             q,
             k,
             v,

@@ -264,7 +264,7 @@ fn the_oracle_differentiates_itself() {
             .collect();
         let x = data.naive();
         let (_, _, grads) = op.naive(&data, &d_o);
-        let loss = |x: &naive::Inputs| {
+        let loss = |x: &naive::NaiveInputs| {
             let o = match op {
                 Op::Hstu => naive::hstu_forward(x),
                 Op::Fuxi => naive::fuxi_forward(x),
@@ -272,7 +272,7 @@ fn the_oracle_differentiates_itself() {
             };
             o.iter().zip(&d_o).map(|(o, g)| o * g).sum::<f64>()
         };
-        type Field = fn(&mut naive::Inputs) -> &mut Vec<f64>;
+        type Field = fn(&mut naive::NaiveInputs) -> &mut Vec<f64>;
         let fields: [(&str, Field, &Vec<f64>); 5] = [
             ("q", |x| &mut x.q, &grads.dq),
             ("k", |x| &mut x.k, &grads.dk),

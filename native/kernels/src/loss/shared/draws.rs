@@ -34,6 +34,8 @@ impl<E: Element> Drawn<'_, E> {
         self.table.ptr.wrapping_add(id.max(0) as usize * self.table.stride)
     }
 
+    /// # Safety
+    /// This CPU has `V`'s instructions; `rows` point to whole rows of the table.
     #[inline(always)]
     unsafe fn factors<V: Simd>(&self, rows: [*const E; LANES]) -> V {
         // SAFETY: the caller's rows.
@@ -44,6 +46,10 @@ impl<E: Element> Drawn<'_, E> {
     }
 
     /// `logits[i]`: the positive's, then those of the draws.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; targets and draws are rows of the table, or negative where there is none; `uhat` holds a
+    /// row per target, rounded up to whole vectors, and the other buffers whole vectors per target.
     #[inline(always)]
     pub unsafe fn logits<V: Simd>(&self, uhat: &[f32], positives: &Positives, logits: &mut [f32], factors: &mut [f32]) {
         let Group {
