@@ -1,4 +1,4 @@
-// A model of one's own, written from the ops, trained by the same trainer as the built-in ones: HSTU's block with one
+// A custom model, written from the ops, trained by the same trainer as the built-in ones: HSTU's block with one
 // change, a ReLU feed-forward after the attention. No Rust, no change to the package.
 //
 //   npx turbogr synth --out log.csv --users 500 --videos 300 --mean-length 60

@@ -11,7 +11,7 @@
  * recommender.close();
  * ```
  *
- * A model of one's own is a {@link ModelDefinition} written from the ops; see `examples/`.
+ * A custom model is a {@link ModelDefinition} written from the ops; see `examples/`.
  *
  * @packageDocumentation
  */

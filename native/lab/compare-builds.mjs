@@ -1,4 +1,4 @@
-// Steps of several builds by turns in one process, op by op: the only fair comparison on a machine whose speed changes
+// Steps of several builds, interleaved in one process, op by op: the only fair comparison on a machine whose speed changes
 // from minute to minute. Two processes side by side, or one after the other, differ by 20 % with the same binary.
 //
 //   node native/lab/compare-builds.mjs <rounds> <kind> <width> <build>...

@@ -255,11 +255,11 @@ function describe(report: Report): string {
     table(['lengths', 'ranks', 'policy', 'waiting', 'largest token difference', 'planning'], cells),
     '',
     `Waiting is the share of the step in which the average rank waits for the slowest, over ${report.steps} steps of ` +
-      `${formatCount(report.tokens_per_rank)} tokens a rank,`,
+      `${formatCount(report.tokens_per_rank)} tokens per rank,`,
     `in the cost model of HSTU-large (6 P n + 6 D L n^2 FLOPs). Histories are cut into windows of ` +
       `${formatCount(report.max_length)} tokens that cover all events:`,
     'no sequence is ever split over ranks, so a single one longer than a fair share could not be balanced.',
-    'fixed: so many sequences a rank. token-aware: a token budget a rank. reallocated: the same sequences, dealt anew.',
+    'fixed: a number of sequences per rank. token-aware: a token budget per rank. reallocated: the same sequences, redistributed.',
     'Paper: 47.01 % fixed, 2.40 % reallocated; largest token difference 10,726 and 559.',
     `Batch assembly, one core, from memory: ${formatCount(report.batch_assembly_tokens_per_s / 1e6)} million tokens/s.`,
   ].join('\n');

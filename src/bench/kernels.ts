@@ -77,7 +77,7 @@ interface KernelSize {
   tokens: number;
 }
 
-/** Rounds of a kernel: at least so many, and until it had so long, so that a bad moment of the machine is not the median. */
+/** Repetitions of a kernel: at least `least`, at most `most`, and in between until `seconds` have passed, so that a short disturbance does not become the median. */
 const ROUNDS = { least: 7, most: 50, seconds: 0.7 };
 const [NEGATIVES, ITEMS, SMALL_CATALOGUE, QUERIES, PARAMETERS] = [128, 100_000, 4000, 1024, 16 << 20];
 
@@ -87,7 +87,7 @@ export function benchKernelsCommand() {
     .option('--d <width>', 'model width', countNumber, 256)
     .option('--heads <count>', 'attention heads', countNumber, 4)
     .option('--tokens <count>', 'tokens, in sequences of lognormal length', countNumber, 8192)
-    .option('--threads <count>', 'beside one thread, so many; all cores unless given', countNumber)
+    .option('--threads <count>', 'number of threads measured besides one thread (default: all cores)', countNumber)
     .option('--only <op>', 'ops whose name contains this')
     .option('--json', 'one JSON object')
     .action(async ({ json, only = '', threads = availableParallelism(), ...size }) => {

@@ -12,7 +12,7 @@ export function median(values: readonly number[]): number {
 /** On cores of 100 GFLOP/s. */
 const PEAK_ROUNDS_PER_SECOND = 5e8;
 
-/** FMA peak of all threads, FLOP/s, sampled between the things that are held against it. */
+/** FMA peak of all threads, FLOP/s, sampled between the measurements that are compared with it. */
 export class FmaPeak {
   readonly samples: number[] = [];
   readonly #device: Device;
@@ -33,7 +33,7 @@ export class FmaPeak {
   }
 }
 
-/** Bytes a second that all threads read from memory, beyond any cache; the median of a few passes. */
+/** Bytes per second that all threads read from memory, beyond any cache; the median of a few passes. */
 export async function readBandwidth(device: Device): Promise<number> {
   using data = device.tensor([1, 64 << 20]);
   device.call('fill_constant').number(1).tensor(data).submit();

@@ -2,7 +2,7 @@
 // TurboGR paper's figures; and the full softmax over a large catalogue.
 //
 // T tokens, D width, R negatives per token, k sharing factor, P rows of a pool, V items. Steps are the trainer's own, taken
-// from all settings by turns; the time of an op is the sum of its recorded spans.
+// from all settings, interleaved; the time of an op is the sum of its recorded spans.
 
 import { Command } from '@commander-js/extra-typings';
 import { resolveConfig } from '../config/resolve.js';

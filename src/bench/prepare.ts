@@ -1,5 +1,5 @@
 // turbogr bench prepare: a synthetic log of KuaiRand's layout through `turbogr prepare`, beside what DuckDB alone needs to
-// sort and write the same columns, in turns, and how fast the finished store is read.
+// sort and write the same columns, alternating, and how fast the finished store is read.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createReadStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -212,7 +212,7 @@ function processTree({ pid }: ChildProcess): number[] {
   return found;
 }
 
-/** Ticks of /proc/<pid>/stat: 100 a second on every Linux that Node runs on. */
+/** Ticks of /proc/<pid>/stat: 100 per second on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
 /** Peak memory and processor time so far; undefined where the system does not tell (no /proc) or the process has just ended. */

@@ -33,7 +33,7 @@ export function benchScalingCommand() {
     .option('--seed <number>', 'same seed, same figures', wholeNumber, 1)
     .option('--seeds <count>', 'runs of each cell, whose mean counts', countNumber, 3)
     .option('--threads <count>', 'worker threads; never changes a result', countNumber)
-    .option('--svg <file>', 'where the picture goes; <folder>/scaling.svg unless given')
+    .option('--svg <file>', 'file of the picture (default: <folder>/scaling.svg)')
     .option('--json', 'print the report as JSON')
     .action(async ({ json = false, svg, ...options }) => {
       const progress = new ProgressLine();

@@ -128,7 +128,7 @@ export function benchStepCommand() {
     .option('--tokens <count>', 'tokens of a batch', countNumber)
     .option('--length <events>', 'one length for every sequence instead of lognormal ones of mean 200', countNumber)
     .option('--items <count>', 'catalogue', countNumber)
-    .option('--threads <count>', 'threads; all cores unless given', countNumber)
+    .option('--threads <count>', 'number of threads (default: all cores)', countNumber)
     .option('--steps <count>', 'steps to take the median of', countNumber)
     .option('--json', 'one JSON object')
     .action(async ({ json, preset, threads, steps, ...given }) => {
@@ -160,7 +160,7 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
   real.forEach((n, s) => batch.target.fill(-1, batch.offsets[s]! + n, batch.offsets[s + 1]));
   // About ten seconds of steps where a core does 50 GFLOP/s, two steps at least; the first ones warm caches and memory up.
   const guess = work.useful / (50e9 * device.stats().threads);
-  // A step meets whatever else the machine does; so must the peak it is held against.
+  // The peak is sampled long enough to see the same disturbances as the steps that are compared with it.
   const peak = new FmaPeak(device, Math.min(1, Math.max(0.01, guess / 5)));
   const count = options.steps ?? Math.max(2, Math.min(30, Math.round(10 / guess)));
   const warm = guess > 10 ? 1 : 2;

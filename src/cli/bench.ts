@@ -2,6 +2,7 @@
 import { Command } from '@commander-js/extra-typings';
 import { benchBalanceCommand } from '../bench/balance.js';
 import { benchKernelsCommand } from '../bench/kernels.js';
+import { benchLanesCommand } from '../bench/lanes.js';
 import { benchNegativesCommand } from '../bench/negatives.js';
 import { benchPaperCommand } from '../bench/paper/paper.js';
 import { benchPrepareCommand } from '../bench/prepare.js';
@@ -11,9 +12,10 @@ import { benchStepCommand } from '../bench/step.js';
 
 export function benchCommand(): Command {
   return new Command('bench')
-    .description('measure kernels, steps, negatives, preparation, balance and scaling; the paper beside ours')
+    .description('measure kernels, steps, lanes, negatives, preparation, balance and scaling; the paper beside ours')
     .addCommand(benchKernelsCommand())
     .addCommand(benchStepCommand())
+    .addCommand(benchLanesCommand())
     .addCommand(benchNegativesCommand())
     .addCommand(benchPrepareCommand())
     .addCommand(benchBalanceCommand())

@@ -16,7 +16,7 @@ export function formatMillions(count: number): string {
 export function describeParameters(model: ModelConfig, blockParameters: number, kind: string = model.kind): string {
   const { d, blocks, heads, dqk, dv, maxLength } = model;
   const count = `${formatMillions(blockParameters)} parameters in the blocks`;
-  if (kind !== model.kind) return `${kind}: length ${maxLength}, ${count}`; // a model of one's own decides its shape
+  if (kind !== model.kind) return `${kind}: length ${maxLength}, ${count}`; // a custom model decides its shape
   const widths = dqk === dv ? `heads of ${dqk}` : `heads of ${dqk} (query, key) and ${dv} (value)`;
   return `${NAMES[model.kind]}: ${blocks} blocks, width ${d}, ${heads} ${widths}, length ${maxLength}, ${count}`;
 }
@@ -72,7 +72,7 @@ function describeLeftOut({ prepared, untrainedEvents, trainingEvents, config }: 
   return lines;
 }
 
-/** Fewer steps an epoch than this, and a model hardly moves. */
+/** With fewer steps per epoch than this a model hardly changes. */
 const FEW_STEPS = 10;
 
 function adviseBatch({ config, tokensPerEpoch }: TrainStart): string[] {

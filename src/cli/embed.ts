@@ -6,7 +6,9 @@ import { formatCount } from '../util/terminal.js';
 
 export function embedCommand() {
   return new Command('embed')
-    .description("write vectors of items and users: a user's times an item's is the model's score")
+    .description(
+      "write vectors of items and users; the dot product of a user's and an item's vector is the model's score",
+    )
     .argument('<run>', 'folder of a run, or of a bundle, which has items only')
     .requiredOption('--out <file>', '.safetensors, .parquet, .csv or .jsonl')
     .addOption(

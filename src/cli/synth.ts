@@ -12,12 +12,15 @@ export function synthCommand() {
     .requiredOption('--out <path>', "a file ending in .csv or .parquet, or a folder for KuaiRand's own set of files")
     .option('--scale <share>', 'share of the users of KuaiRand-27K (0.01 unless users or rows are given)', largeCount)
     .option('--users <count>', 'number of users', largeCount)
-    .option('--rows <count>', 'exactly so many events, with as many users as that takes', largeCount)
-    .option('--videos <count>', 'size of the catalogue (a tenth of the events unless given)', largeCount)
-    .option('--mean-length <events>', 'events per user (11,849 as in KuaiRand unless given)', largeCount)
+    .option('--rows <count>', 'exactly this many events, with as many users as that takes', largeCount)
+    .option('--videos <count>', 'size of the catalogue (default: a tenth of the events)', largeCount)
+    .option('--mean-length <events>', 'mean number of events per user (default: 11,849, as in KuaiRand)', largeCount)
     .option('--seed <number>', 'same seed, same bytes', wholeNumber, 1)
     .addOption(
-      new Option('--format <format>', 'by the ending of --out unless given').choices(['csv', 'parquet'] as const),
+      new Option('--format <format>', 'file format (default: by the ending of --out)').choices([
+        'csv',
+        'parquet',
+      ] as const),
     )
     .addOption(
       new Option('--layout <layout>', 'one log file, or the files of KuaiRand').choices(['log', 'kuairand'] as const),

@@ -3,7 +3,7 @@
 
 import type { ConfigInput, ModelInput } from './schema.js';
 
-/** Shared by the public MovieLens recipes: 128 users a batch, 101 epochs, AdamW without decay or warm-up. */
+/** Shared by the public MovieLens recipes: 128 users per batch, 101 epochs, AdamW without decay or warm-up. */
 function movieLens(model: ModelInput): ConfigInput {
   return {
     model: { maxLength: 200, outputSlots: 11, dropout: 0.2, ...model },

@@ -18,10 +18,10 @@ export interface Choice {
 /** Useful FLOPs of a default run: five and a half minutes of the reference machine. */
 const BUDGET = 5.5 * FLOPS_PER_MINUTE;
 const EPOCHS = { least: 3, most: 200 };
-/** Full softmax must leave the budget so many epochs. */
+/** Full softmax must leave the budget this many epochs. */
 const FULL_SOFTMAX_EPOCHS = 10;
 const RATE = 2e-3;
-/** Runs of up to so many epochs end by their budget, longer ones by early stopping. */
+/** Runs of up to this many epochs end by their budget, longer ones by early stopping. */
 const FEW_EPOCHS = 30;
 const LENGTH = { least: 16, most: 200, step: 16 };
 /** Below this share of the training pairs in the newest window, older windows are trained on too. */
@@ -96,7 +96,7 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
       'batch.tokens',
       0,
       Math.max(fit, maxLength),
-      `about ${STEPS} steps an epoch, ${count(TOKENS.least)} to ${count(TOKENS.most)} tokens`,
+      `about ${STEPS} steps per epoch, ${count(TOKENS.least)} to ${count(TOKENS.most)} tokens`,
     );
   }
   const sparse = optimizer.tableStorage !== 'f32';

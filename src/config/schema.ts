@@ -19,8 +19,8 @@ const model = z.strictObject({
   d: positive.default(64).describe('model width D'),
   blocks: positive.default(2).describe('blocks L'),
   heads: positive.default(1).describe('attention heads h'),
-  dqk: positive.optional().describe('query and key width of a head; d / heads unless given'),
-  dv: positive.optional().describe('value width of a head; d / heads unless given'),
+  dqk: positive.optional().describe('query and key width of a head (default: d / heads)'),
+  dv: positive.optional().describe('value width of a head (default: d / heads)'),
   feedForward: z.number().positive().default(1).describe('inner width of the feed-forward as a multiple of d'),
   dropout: rate.default(0.2).describe('after the input and inside the blocks'),
   attentionDropout: rate.default(0).describe('on softmax weights (sasrec only)'),
@@ -63,7 +63,9 @@ const negatives = z.strictObject({
     .min(0)
     .max(65_536)
     .default(0)
-    .describe('draw so many different rows per lane; each token uses count of them, or all when count >= pool'),
+    .describe(
+      'draw a pool of this many different rows per lane; each token uses count of them, or all when count >= pool',
+    ),
   storage: z
     .enum(['f32', 'f16'])
     .default('f32')
@@ -120,12 +122,8 @@ const optimizer = z.strictObject({
     .enum(['f32', 'f16', 'bf16'])
     .default('f32')
     .describe('rows of the item table; 16 bits are rounded randomly, without bias, and not for adamw'),
-  tableLr: z.number().positive().max(10).optional().describe('learning rate of the item table; lr unless given'),
-  clip: z
-    .number()
-    .positive()
-    .optional()
-    .describe('largest global norm of the dense gradients; no clipping unless given'),
+  tableLr: z.number().positive().max(10).optional().describe('learning rate of the item table (default: lr)'),
+  clip: z.number().positive().optional().describe('maximum global norm of the dense gradients (default: no clipping)'),
   schedule: schedule.prefault({}),
   ema: z.number().gt(0).lt(1).optional().describe('decay of an exponential average of the weights, used to evaluate'),
 });
@@ -144,7 +142,7 @@ const evaluation = z.strictObject({
     .describe(
       'what early stopping and the best checkpoint look at; loglik is the mean log-likelihood of the held-out events',
     ),
-  patience: positive.optional().describe('stop after so many validations without improvement'),
+  patience: positive.optional().describe('stop after this many validations without improvement'),
   exclude: z
     .enum(['history', 'input', 'none'])
     .default('history')
@@ -159,7 +157,7 @@ const evaluation = z.strictObject({
     .default('validation')
     .describe('events that choose the epoch; test is what published tables do, and the report says so'),
   targets: positive.default(1).describe('held-out events of a user to predict, oldest first (leave-one-out has one)'),
-  users: positive.optional().describe('validate on so many users, the same ones each time; all by default'),
+  users: positive.optional().describe('validate on this many users, the same ones each time; all by default'),
 });
 
 const checkpoint = z.strictObject({
@@ -175,14 +173,14 @@ const checkpoint = z.strictObject({
 export const configSchema = z.strictObject({
   recipe: z.string().optional().describe('named starting point; keys given here win over its own'),
   seed: whole.min(0).max(Number.MAX_SAFE_INTEGER).default(1).describe('same seed, same data: same weights'),
-  threads: positive.max(1024).optional().describe('worker threads; all cores unless given. Never changes a result'),
+  threads: positive.max(1024).optional().describe('worker threads (default: all cores). Never changes a result'),
   model: model.prefault({}),
   loss: loss.prefault({}),
   optimizer: optimizer.prefault({}),
   batch: z
     .union([z.strictObject({ tokens: positive, lanes }), z.strictObject({ users: positive, lanes })])
     .prefault({ tokens: 8192 })
-    .describe('the size of a lane: a token budget, or so many sequences; and how many lanes make a step'),
+    .describe('the size of a lane: a token budget or a number of sequences; and the number of lanes per step'),
   overlap: z
     .enum(['on', 'off'])
     .default('on')
@@ -201,12 +199,14 @@ export const configSchema = z.strictObject({
     .describe('train+validation fits the held-out validation events too; there is nothing left to choose by then'),
   trainUsers: positive
     .optional()
-    .describe('train on so many users only, the same ones for every seed, fewer always among more; all unless given'),
+    .describe(
+      'train on this many users only (default: all); a smaller set is a subset of a larger one, whatever the seed',
+    ),
   trainSince: whole
     .min(0)
     .optional()
     .describe(
-      'train only on users that have a training event from this time on, in the unit of the log; all unless given',
+      'train only on users with a training event at or after this time, in the unit of the log (default: all users)',
     ),
   epochs: positive.default(20),
   priors: z
@@ -215,7 +215,7 @@ export const configSchema = z.strictObject({
     .describe(
       "add the log's priors (popularity, successors, own items) to the logits, with weights fitted on validation",
     ),
-  maxSteps: positive.optional().describe('stop after so many optimiser steps'),
+  maxSteps: positive.optional().describe('stop after this many optimiser steps'),
   evaluation: evaluation.prefault({}),
   checkpoint: checkpoint.prefault({}),
 });

@@ -10,7 +10,7 @@ export interface MemoryEvents {
   item: Int32Array;
   time?: BigInt64Array;
   action?: Int32Array;
-  /** Leave-one-out (last event test, the one before validation) unless given. */
+  /** Default: leave-one-out (last event test, the one before validation). */
   split?: Split;
 }
 

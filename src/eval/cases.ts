@@ -14,7 +14,7 @@ export interface CaseOptions {
   exclude: 'history' | 'input' | 'none';
   /** Held-out events of a user to predict, oldest first; 1 by default. */
   targets?: number;
-  /** So many users, drawn by a fixed seed: the same ones each time; all by default. */
+  /** This many users, drawn by a fixed seed: the same ones each time; all by default. */
   users?: number;
 }
 

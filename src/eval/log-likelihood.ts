@@ -16,7 +16,7 @@ export interface LikelihoodInput {
   model: Model;
   source: SequenceSource;
   part: 'validation' | 'test';
-  /** So many users, the same ones each time. All unless given. */
+  /** Evaluate this many users only, always the same ones. Default: all. */
   users?: number;
 }
 

@@ -13,7 +13,7 @@ import type { RankedCases } from './metrics.js';
 
 export interface RankOptions extends Omit<CaseOptions, 'maxLength'> {
   model: Model;
-  /** Also give the first so many items of every case. */
+  /** Also return this many top items of every case. */
   listLength?: number;
 }
 

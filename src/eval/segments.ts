@@ -19,7 +19,7 @@ export interface Segment {
 
 export const SEGMENT_METRICS = ['hr@10', 'ndcg@10', 'mrr'];
 
-/** Histories of so many events or more, up to the next entry. */
+/** Histories of this many events or more, up to the next entry. */
 const LENGTHS = [1, 5, 10, 20, 50, 100, 200, 500, 1000];
 /** Items up to this share of the catalogue, the most popular first. */
 const POPULAR = [

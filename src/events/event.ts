@@ -39,7 +39,7 @@ export interface StepDone {
   tokensPerSecond: number;
   /** Useful FLOPs over the FMA peak measured at the start of the run. */
   mfu: number;
-  /** The same as the TurboGR paper counts FLOPs; absent for a model of one's own. */
+  /** The same as the TurboGR paper counts FLOPs; absent for a custom model. */
   mfuPaper?: number;
   /** Per trained token, on some steps: draws that count once, masked draws, and repetitions of an earlier draw. */
   negatives?: { effective: number; masked: number; repeated: number };

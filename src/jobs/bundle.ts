@@ -67,7 +67,7 @@ export async function exportBundle(run: string, out: string, options: OpenRunOpt
   }
   using opened = new OpenRun(run, options);
   if (opened.kind !== opened.config.model.kind) {
-    const message = `a bundle cannot hold the code of a model of one's own, "${opened.kind}"`;
+    const message = `a bundle cannot hold the code of a custom model, "${opened.kind}"`;
     throw new UserError('own-model', message, 'Export the weights alone: --out <file>.');
   }
   await opened.source.verify(); // a damaged vocabulary would get a checksum that fits

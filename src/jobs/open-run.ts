@@ -26,7 +26,7 @@ export interface OpenRunOptions {
 }
 
 export class OpenRun {
-  /** Kind of the model: one of the config's, or the name that a model of one's own gives itself. */
+  /** Kind of the model: one of the config's, or the name that a custom model gives itself. */
   readonly kind: string;
   readonly config: ResolvedConfig;
   readonly source: SequenceStore;
@@ -94,13 +94,13 @@ export function openStore(run: RunFolder, moved?: string): SequenceStore {
   );
 }
 
-/** A run of a model of one's own cannot be rebuilt from its config alone. */
+/** A run of a custom model cannot be rebuilt from its config alone. */
 export function requireBuilder(run: RunFolder, build: ModelBuilder | undefined): void {
   const { model, config } = run.description;
   if (build || model === config.model.kind) return;
   throw new UserError(
     'own-model',
-    `${run.path} was trained with a model of one's own, "${model}", which is code and not in the run`,
+    `${run.path} was trained with a custom model, "${model}", which is code and not in the run`,
     'Use it from code: openRecommender(run, { model }), evaluate(run, { model }) or resume(run, { model }).',
   );
 }

@@ -7,7 +7,7 @@ import type { ModelDefinition } from '../nn/definition.js';
 import type { DataOptions } from './open-data.js';
 import type { TrainStart } from './train-report.js';
 
-/** Builds a model of one's own; `hasTime` says whether batches carry times. */
+/** Builds a custom model; `hasTime` says whether batches carry times. */
 export type ModelBuilder = (config: ResolvedConfig, hasTime: boolean) => ModelDefinition;
 
 export interface TrainOptions extends DataOptions {
@@ -17,7 +17,7 @@ export interface TrainOptions extends DataOptions {
   settings?: readonly UncheckedConfig[];
   /** Folder of the run; by default `runs/<data>-<model>`. */
   run?: string;
-  /** A model of one's own instead of the config's. */
+  /** A custom model instead of the config's. */
   model?: ModelBuilder;
   /** Compare the store with its checksums while training begins, before the first checkpoint (default true). */
   verify?: boolean;

@@ -13,7 +13,7 @@ export interface TrainStart {
   config: ResolvedConfig;
   /** Settings that the rules chose from the log. */
   choices: readonly Choice[];
-  /** Kind of the model: the config's, or the name that a model of one's own gives itself. */
+  /** Kind of the model: the config's, or the name that a custom model gives itself. */
   model: string;
   /** SHA-256 of the split. */
   fingerprint: string;

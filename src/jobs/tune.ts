@@ -20,7 +20,7 @@ import { UserError } from '../util/errors.js';
 import { hasValidation } from './evaluate.js';
 import { train } from './train.js';
 
-/** Of the candidates of a rung one in so many goes on, with so many times the budget. */
+/** Successive halving: one in this many candidates of a rung is promoted, with this many times the budget. */
 const FACTOR = 3;
 const RUNGS = 3;
 

@@ -45,7 +45,7 @@ export interface UpdateOptions extends ResumeOptions {
   onExtended?: (report: ExtendReport & ExtendedWeights) => void;
 }
 
-/** Epochs over the users with new events, unless given. */
+/** Default number of epochs over the users with new events. */
 const EPOCHS = 2;
 
 /** Trains a new run from a parent and newer events, or continues it if it is there. */

@@ -98,7 +98,7 @@ export interface FoundAddon {
   from: 'local build' | 'package';
 }
 
-/** Where the binary is: a local build first, so that one who builds gets what he built; then the platform's package. */
+/** Where the binary is: a local build first, then the platform's package. */
 export function findAddon(local: string = LOCAL, given?: Machine): FoundAddon {
   if (existsSync(local)) return { path: local, from: 'local build' };
   const machine = given ?? thisMachine();

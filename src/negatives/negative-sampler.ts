@@ -4,7 +4,7 @@
 //   uniform     any item of the catalogue
 //   popularity  in proportion to count^power; an item never seen counts as seen once
 //   in-batch    the lane's own positives, which favours popular items as the log does
-//   mixed       so many of each, by shares; corrected by the mixture's probability
+//   mixed       a share of each; corrected by the mixture's probability
 //
 // T tokens, R negatives per token, G groups of k tokens that share, P rows of a pool, V items.
 

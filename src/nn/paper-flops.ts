@@ -14,7 +14,7 @@ export interface CountedModel {
   parameters: number;
 }
 
-/** Undefined for a model of one's own: the paper has no count for it. */
+/** Undefined for a custom model: the paper has no count for it. */
 export function paperFlops({ kind, d, blocks, parameters }: CountedModel): ((n: number) => number) | undefined {
   const factor = ATTENTION[kind];
   if (factor === undefined) return undefined;

@@ -41,7 +41,7 @@ export function gatedNormLinearResidual(
   const dropout = tape.dropout(options.dropout ?? 0);
   const y = tape.output(tokens, width);
   const stats = device.tensor([tokens, 2]);
-  // What dropout decided, for backward: a bit an element, if no two rows share a word of 64.
+  // Dropout decisions for backward, one bit per element, provided that no two rows share a 64-bit word.
   const mask = dropout && o.cols % 64 === 0 ? device.tensor([1, (tokens * o.cols) / 64], 'i64') : undefined;
   device
     .call('gated_norm_linear_residual_forward')

@@ -1,4 +1,4 @@
-// What the library publishes of the ops: those that a model of one's own is written from. Optimisers, losses, negatives and
+// What the library publishes of the ops: those that a custom model is written from. Optimisers, losses, negatives and
 // retrieval are the trainer's; they may change without notice.
 
 export { embeddingGather } from './embedding-gather.js';

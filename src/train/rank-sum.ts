@@ -29,7 +29,7 @@ export interface Wishes {
 interface NodeNote extends LaneRange {
   /** By parameter, whether it has a gradient. */
   dense: boolean[];
-  /** By table: nothing, a gradient of all rows, or a list with room for so many. */
+  /** By table: nothing, a gradient of all rows, or a list with this capacity. */
   tables: (null | 'dense' | number)[];
 }
 

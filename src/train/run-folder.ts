@@ -38,7 +38,7 @@ const RUN_FILE = z.strictObject({
   version: z.literal(2, 'it has a version that this program does not read'),
   /** Resolved; checked as any other config. */
   config: z.record(z.string(), z.unknown()),
-  /** Kind of the model: one of the config's, or the name that a model of one's own gives itself. */
+  /** Kind of the model: one of the config's, or the name that a custom model gives itself. */
   model: z.string(),
   /** The sequence store. */
   store: PLACE,

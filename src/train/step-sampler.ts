@@ -11,7 +11,7 @@ const SAMPLED_STEPS = 4;
 /** Steps after which the first samples begin, and the distance of the later ones. */
 const FIRST_SAMPLES = [4, 16, 64];
 const EVERY = 256;
-/** A sample that shows the spans themselves shows at most so many; a log is no trace. */
+/** A sample that shows the spans themselves shows at most this many; a log is no trace. */
 const MOST_SPANS = 1500;
 
 /** Bytes that live from step to step. */

@@ -92,7 +92,7 @@ export class SafetensorsWriter {
     writeFully(this.fd, head, 0);
   }
 
-  /** Append the next elements of one tensor; tensors may be filled in any order, also in turns. */
+  /** Append the next elements of one tensor; tensors may be filled in any order, also interleaved. */
   append(name: string, values: NodeJS.ArrayBufferView): void {
     const place = this.placed.get(name);
     const done = this.written.get(name);

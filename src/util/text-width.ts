@@ -43,7 +43,7 @@ export function padTo(text: string, width: number, side: 'left' | 'right'): stri
   return side === 'left' ? text + blanks : blanks + text;
 }
 
-/** The beginning of a line that fits into so many cells. */
+/** The beginning of a line that fits into this many cells. */
 export function cutTo(text: string, width: number): string {
   let used = 0;
   let cut = '';

@@ -4,7 +4,7 @@ import { resolveConfig, resolveForLog } from '../../src/config/resolve.js';
 import { logStatistics } from '../../src/data/log-statistics.js';
 import { MemorySource } from '../../src/data/memory-source.js';
 
-/** A log of so many users with equally many training events each. */
+/** A log of this many users with equally many training events each. */
 function log(users: number, length: number, more: Partial<LogStatistics> = {}): LogStatistics {
   return {
     users,

@@ -55,7 +55,7 @@ test('the library example beats the baselines', () => {
   expect(lead('example/run')).toBeGreaterThan(0.02);
 });
 
-test("the example of a model of one's own beats Markov, and its run is named after it", () => {
+test('the example of a custom model beats Markov, and its run is named after it', () => {
   expect(run(JITI, join(root, 'examples', 'own-model.ts'), log)).toContain('epoch 1');
   const path = join('runs', 'events-hstu-with-feed-forward');
   expect(lead(path)).toBeGreaterThan(0.02);
@@ -64,7 +64,7 @@ test("the example of a model of one's own beats Markov, and its run is named aft
     encoding: 'utf8',
   });
   expect(told.status).toBe(2);
-  expect(told.stderr).toContain("a model of one's own");
+  expect(told.stderr).toContain('a custom model');
 });
 
 test('the example config beats the baselines, and an error is JSON with --json', () => {

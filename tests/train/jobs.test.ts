@@ -133,7 +133,7 @@ function ownModel(d: number, maxLength: number): ModelDefinition {
   };
 }
 
-test("a model of one's own trains, resumes and recommends like the built-in ones", async () => {
+test('a custom model trains, resumes and recommends like the built-in ones', async () => {
   const own = join(folder, 'own');
   const model = () => ownModel(24, 40);
   const trained = await train({ data: join(run, 'store'), config: CONFIG, run: own, model });

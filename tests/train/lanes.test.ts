@@ -70,7 +70,7 @@ describe.each(WAYS)('eight lanes, %s', (_, overrides) => {
   });
 });
 
-/** The gradients of a model on seven lanes, two of them empty, computed by so many workers. */
+/** The gradients of a model on seven lanes, two of them empty, computed by this many workers. */
 class SevenLanes {
   static readonly lanes = 7;
   readonly device: Device;

@@ -16,7 +16,7 @@ export interface SourceBatch extends JaggedBatch {
   ends: Int32Array;
 }
 
-/** Memory for so many tokens. The input columns have room for one event more: see `fill`. */
+/** Memory for this many tokens. The input columns have room for one event more: see `fill`. */
 interface TokenColumns {
   capacity: number;
   input: { item: Int32Array; time?: BigInt64Array; action?: Int32Array };

@@ -8,7 +8,7 @@ import { type Windows, windowTokens } from './windows.js';
 
 /**
  * `tokens`: as many sequences as fit the budget, never more (the model's memory can rely on it).
- * `users`: so many sequences, which is so many users under the 'latest' window policy.
+ * `users`: a number of sequences, which under the 'latest' window policy is a number of users.
  */
 export type BatchSize = { tokens: number } | { users: number };
 

@@ -22,7 +22,7 @@ export interface BatchStreamOptions<P> {
   from: P;
   /** Batches read ahead at most; by default 2, and 0 reads on demand. */
   prefetch?: number;
-  /** A batch stays valid until so many further ones have been taken; by default 1. */
+  /** How many further batches may be taken before a batch becomes invalid (default 1). */
   kept?: number;
 }
 

@@ -66,7 +66,7 @@ export function trainingWindows(
 export interface EvaluationOptions {
   part: 'validation' | 'test';
   maxLength: number;
-  /** How many of a user's held-out events to predict, oldest first (1 unless given; leave-one-out holds out one). */
+  /** How many of a user's held-out events to predict, oldest first (default 1; leave-one-out holds out one). */
   targetsPerUser?: number;
 }
 

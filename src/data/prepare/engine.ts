@@ -10,7 +10,7 @@ export interface EngineOptions {
   /** Folder for the database and what does not fit the memory. */
   readonly scratch: string;
   readonly memoryBytes: number;
-  /** All cores unless given. */
+  /** Default: all cores. */
   readonly threads?: number | undefined;
   /** Given: read only, beside other readers, each with a number of its own. */
   readonly reader?: number | undefined;

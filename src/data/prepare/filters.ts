@@ -85,9 +85,9 @@ export async function applyFilters(engine: Engine, { steps, atLeast, itemUsers }
   for (const step of steps) await remove(step.name, step.remove);
   const [user, item] = [ofEvent('user_key'), ofEvent('item_key')];
   const counts = [
-    { least: atLeast.item, of: 'events an item', value: item, counted: '*' },
-    { least: itemUsers, of: 'users an item', value: item, counted: `DISTINCT ${user}` },
-    { least: atLeast.user, of: 'events a user', value: user, counted: '*' },
+    { least: atLeast.item, of: 'events per item', value: item, counted: '*' },
+    { least: itemUsers, of: 'users per item', value: item, counted: `DISTINCT ${user}` },
+    { least: atLeast.user, of: 'events per user', value: user, counted: '*' },
   ].filter(({ least }) => least > 1);
   const name = `at least ${counts.map(({ least, of }) => `${least} ${of}`).join(', ')}`;
   for (let removed = counts.length; removed > 0; ) {

@@ -23,11 +23,11 @@ export interface ShapeOptions {
   /** Share of KuaiRand-27K's users (0.01 unless users or rows are given). */
   scale?: number;
   users?: number;
-  /** Exactly so many events: as many users as that takes, the last one cut short. */
+  /** Exactly this many events: as many users as that takes, the last one cut short. */
   rows?: number;
-  /** Catalogue size; a tenth of the events, as in KuaiRand, unless given. */
+  /** Catalogue size. Default: a tenth of the events, as in KuaiRand. */
   videos?: number;
-  /** Mean events per user; 11,849 as in KuaiRand unless given. The clipping scales with it. */
+  /** Mean events per user (default 11,849, as in KuaiRand). The clipping scales with it. */
   meanLength?: number;
   seed?: number;
 }

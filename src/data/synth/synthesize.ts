@@ -24,14 +24,14 @@ export type SynthLayout = 'log' | 'kuairand';
 export interface SynthOptions extends ShapeOptions {
   /** A file for the log layout, a folder for KuaiRand's. */
   out: string;
-  /** By the name's ending unless given, csv for a folder. */
+  /** Default: by the ending of `out`, csv for a folder. */
   format?: SynthFormat;
   /**
    * `log`: one file with every event, users one after another. `kuairand`: two files by date, the random exposures in
-   * one of their own, user features, video features and statistics. By whether `out` ends in .csv or .parquet unless given.
+   * one of their own, user features, video features and statistics. Default: by whether `out` ends in .csv or .parquet.
    */
   layout?: SynthLayout;
-  /** The size's name in KuaiRand's file names: 27k unless given. */
+  /** The size's name in KuaiRand's file names: default 27k. */
   variant?: 'pure' | '1k' | '27k';
   /** False leaves out the HR@10 of baselines and oracle. */
   margin?: boolean;

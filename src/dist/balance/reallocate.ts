@@ -6,7 +6,7 @@
 //     share (of all cost, of all tokens) stays smallest. O(N W).
 //   2 refinement: while the costliest rank improves, exchange one of its sequences (for one or for nothing) with one
 //     of the lightest ranks.
-// Trial on windows of 4,096 of KuaiRand-shaped users, 32k tokens a rank, W = 8 / 32 / 128: plain LPT by cost waits
+// Trial on windows of 4,096 of KuaiRand-shaped users, 32k tokens per rank, W = 8 / 32 / 128: plain LPT by cost waits
 // 0.81 / 0.85 / 0.47 %, dealing out the sorted sequences in turns 1.99 / 1.06 / 0.60 %, LPT in two dimensions
 // 1.04 / 0.99 / 0.53 % with a third fewer tokens between ranks, refined 0.5 / 0.3 / 0.3 %. What is left is the size of
 // the smallest sequences, so an exact search would gain nothing.

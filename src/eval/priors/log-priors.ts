@@ -29,7 +29,7 @@ export const SPARSE_FEATURES = [
 const F = SPARSE_FEATURES.length;
 const [OWN, AGE, COUNT, LAST, SUCCESSOR, SHARE, CONTEXT, OWN_SUCCESSOR, NEAR] = [0, 1, 2, 3, 4, 5, 6, 7, 8] as const;
 
-/** The newest so many different items of a user, and the most frequent so many successors of an item, get features. */
+/** How many of a user's newest different items, and of an item's most frequent successors, get features. */
 const MOST_OWN = 300;
 const MOST_SUCCESSORS = 150;
 /** Items before the last one whose successors count too, and how many of each. */

@@ -15,7 +15,7 @@ export interface PriorRankOptions extends CaseOptions {
   weights: PriorWeights;
   /** Absent: the priors alone. */
   ranked?: Model;
-  /** Also give the first so many items of every case. */
+  /** Also return this many top items of every case. */
   listLength?: number;
 }
 

@@ -196,7 +196,7 @@ describe('presets', () => {
         removed: 5,
         left: 34,
       },
-      { name: 'at least 5 users an item, 5 events a user', removed: 9, left: 25 },
+      { name: 'at least 5 users per item, 5 events per user', removed: 9, left: 25 },
     ]);
     expect(filtered.store.users).toBe(5);
     expect(new Set(contents(filtered.store).map(({ item }) => item))).toEqual(new Set(['0', '1', '2', '3', '4']));

@@ -115,7 +115,7 @@ describe('control characters of a log', () => {
       'bad rows 1 (4.55 %), left out, all in rejects.csv:',
       '           1  unreadable time',
       `  ${file}:23  unreadable time: user_key=u1 item_key=i1 time=?`,
-      'filter at least 2 events a user, 1 an item: removed 1 events, 20 left',
+      'filter at least 2 events per user: removed 1 events, 20 left',
     ]);
   });
 });

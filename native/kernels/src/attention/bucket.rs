@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 /// Number of buckets, and of entries in `ts_w`.
 pub const BUCKETS: usize = 129;
-/// Entries that a table of fewer buckets may have: each but the last covers so many neighbouring buckets, since
+/// Entries that a table of fewer buckets may have: each but the last covers this many neighbouring buckets, since
 /// trunc(x / (2 w)) = trunc(trunc(x / w) / 2).
 pub const COARSE: [usize; 4] = [17, 33, 65, BUCKETS];
 /// Logarithmic width of a bucket.

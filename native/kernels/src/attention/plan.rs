@@ -37,7 +37,7 @@ pub struct Heads {
 }
 
 impl Heads {
-    /// `count` heads for a batch of so many tokens.
+    /// `count` heads for a batch of this many tokens.
     pub fn new(count: usize, a: usize, v: usize, tokens: usize) -> Heads {
         let width = match tokens < MANY * BLOCK {
             true => NARROW_WIDTH,

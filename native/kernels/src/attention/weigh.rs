@@ -117,7 +117,7 @@ pub struct RunningResult {
     pub o: *mut f32,
     pub stride: usize,
     pub width: usize,
-    /// Two floats a query: see the op.
+    /// Two floats per query; their meaning is the op's.
     pub state: *mut [f32; 2],
 }
 

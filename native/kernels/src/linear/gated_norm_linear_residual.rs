@@ -26,8 +26,8 @@ pub struct Forward<'a> {
     pub norm: Norm,
     pub eps: f32,
     pub dropout: Dropout,
-    /// What dropout decided is left here for backward, a bit an element, if there is room: `[1, T * M / 64]`.
-    pub mask: Option<MatMut<i64>>,
+    /// Dropout decisions for backward, one bit per element; stored if given.
+    pub mask: Option<MatMut<i64>>, // [1, T * M / 64]
     pub w: Mat,
     pub bias: Option<&'a [f32]>,
     pub x: Mat,

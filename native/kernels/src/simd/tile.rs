@@ -10,7 +10,7 @@ pub const NR: usize = 2 * LANES;
 /// Steps per iteration of the unrolled loop.
 pub const UNROLL: usize = 4;
 
-/// The sums of a tile, `WIDE` registers a row.
+/// The sums of a tile, `WIDE` registers per row.
 pub type Sums<V, const WIDE: usize = 2> = [[V; WIDE]; MR];
 
 /// `sums += A[6, depth] B[depth, 16]`: A(r, k) = `a[r * ROW + k * STEP]`, rows of B sixteen floats apart.

@@ -31,7 +31,7 @@ pub struct Case {
 /// The time term of a case.
 #[derive(Clone, Copy, Debug)]
 pub enum Term {
-    /// A table of so many entries.
+    /// A table of this many entries.
     Buckets(usize),
     /// The function of the gap, in this unit.
     Power(f32),
