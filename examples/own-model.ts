@@ -25,7 +25,8 @@ function hstuWithFeedForward({ model }: ResolvedConfig): ModelDefinition {
     ]),
     forward({ tape, x, tokens, weights }) {
       for (const name of names) {
-        const y = ops.normLinear(tape, x, weights(`${name}.uvqk`), { norm: 'layer', act: 'silu' }); // [T, 4D]
+        const projection = { norm: 'layer', act: 'silu', headWidths: [d / heads] } as const;
+        const y = ops.normLinear(tape, x, weights(`${name}.uvqk`), projection); // [T, 4D]
         const qkv = { v: y.columns(d, d), q: y.columns(2 * d, d), k: y.columns(3 * d, d) };
         const o = ops.hstuAttention(tape, qkv, tokens, { heads, n, posW: weights(`${name}.pos_w`) }); // [T, D]
         const gated = { u: y.columns(0, d), o, x };

@@ -6,7 +6,6 @@
 import { availableParallelism } from 'node:os';
 import { Command } from '@commander-js/extra-typings';
 import { Device } from '../native/device.js';
-import { headLayout } from '../nn/head-layout.js';
 import { SECONDS_PER_DAY } from '../nn/time-bias.js';
 import { adamw } from '../ops/adamw.js';
 import { drawNegatives } from '../ops/draw-negatives.js';
@@ -19,7 +18,7 @@ import { gatedNormLinearResidual } from '../ops/gated-norm-linear-residual.js';
 import { hstuAttention } from '../ops/hstu-attention.js';
 import { linearResidual } from '../ops/linear-residual.js';
 import { norm } from '../ops/norm.js';
-import { normLinear } from '../ops/norm-linear.js';
+import { headLayout, normLinear } from '../ops/norm-linear.js';
 import { Parameter } from '../ops/parameter.js';
 import { sampledSoftmax } from '../ops/sampled-softmax.js';
 import { softmaxAttention } from '../ops/softmax-attention.js';
@@ -232,8 +231,8 @@ async function cases(device: Device, { d, heads, tokens }: KernelSize): Promise<
   const wide = random(tokens, 4 * d, 0.3);
   const inner = wide.columns(0, 2 * d);
   // As the models have it.
-  const layout = headLayout({ dqk: d / heads, dv: d / heads });
-  const uvqk = device.tensor(wide.shape, 'f32', layout);
+  const headWidths = [d / heads];
+  const uvqk = device.tensor(wide.shape, 'f32', headLayout(headWidths));
   device.upload(uvqk, await device.read(wide));
   const [w4, w1, w3, bias] = [parameter(d, 4 * d), parameter(d, d), parameter(3 * d, d), parameter(1, d)];
   const qkv = { v: uvqk.columns(d, d), q: uvqk.columns(2 * d, d), k: uvqk.columns(3 * d, d) };
@@ -279,7 +278,7 @@ async function cases(device: Device, { d, heads, tokens }: KernelSize): Promise<
         op: 'norm_linear',
         inputs,
         forward: product(d, 4 * d),
-        build: tape => normLinear(tape, x, w4, { norm: 'layer', act: 'silu', layout }),
+        build: tape => normLinear(tape, x, w4, { norm: 'layer', act: 'silu', headWidths }),
       },
       {
         op: 'gated_norm_linear_residual',

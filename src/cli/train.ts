@@ -1,6 +1,5 @@
 // `turbogr train`: a run from a store or a log.
 import { Command } from '@commander-js/extra-typings';
-import { resolveConfig } from '../config/resolve.js';
 import { train } from '../jobs/train.js';
 import { askChoices } from './ask-choices.js';
 import { readConfigFlags, withConfigFlags } from './config-flags.js';
@@ -28,7 +27,6 @@ export function trainCommand() {
         { run, reprepare, initialWeights, verify, trace, json = false, ui, tensorboard, metrics, ...flags },
       ) => {
         const settings = await readConfigFlags(flags);
-        resolveConfig(...settings); // what is wrong with it is said before the log is read
         const { files, choices } = readPrepareFlags(data, command.opts());
         const start = {
           data: files,

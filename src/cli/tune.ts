@@ -3,6 +3,7 @@ import { Command } from '@commander-js/extra-typings';
 import { resolveConfig } from '../config/resolve.js';
 import { type Trial, tune } from '../jobs/tune.js';
 import { UserError } from '../util/errors.js';
+import { interruptible } from '../util/interrupt.js';
 import { table } from '../util/terminal.js';
 import { wholeNumber } from '../util/number-flags.js';
 import { readConfigFlags, withConfigFlags } from './config-flags.js';
@@ -19,19 +20,18 @@ export function tuneCommand() {
     .action(async (store, { budget, out, searchSeed, json = false, ...flags }) => {
       const config = await readConfigFlags(flags);
       resolveConfig(...config); // what is wrong with it is said before the first trial
-      const stop = new AbortController();
-      const onSignal = () => stop.abort();
-      process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
-      const report = await tune({
-        store,
-        folder: out ?? `${store.replace(/\/+$/, '')}-tune`,
-        minutes: parseMinutes(budget),
-        config,
-        seed: searchSeed,
-        signal: stop.signal,
-        onTrial: trial => process.stderr.write(`${describeTrial(trial).join('  ')}\n`),
-      });
-      process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal);
+      const minutes = parseMinutes(budget);
+      const report = await interruptible(signal =>
+        tune({
+          store,
+          folder: out ?? `${store.replace(/\/+$/, '')}-tune`,
+          minutes,
+          config,
+          seed: searchSeed,
+          signal,
+          onTrial: trial => process.stderr.write(`${describeTrial(trial).join('  ')}\n`),
+        }),
+      );
       if (json) {
         process.stdout.write(`${JSON.stringify(report)}\n`);
         return;

@@ -12,7 +12,6 @@ import { gatedNormLinearResidual } from '../ops/gated-norm-linear-residual.js';
 import { normLinear } from '../ops/norm-linear.js';
 import { swigluLinearResidual } from '../ops/swiglu-linear-residual.js';
 import type { ForwardInput, ModelDefinition } from './definition.js';
-import { headLayout } from './head-layout.js';
 import {
   countParameters,
   matrix,
@@ -30,7 +29,7 @@ export function fuxi(config: ModelConfig, time: TimeBias | undefined): ModelDefi
   const hv = heads * config.dv;
   const m = Math.round(config.feedForward * d);
   const n = maxLength + config.outputSlots;
-  const layout = headLayout(config);
+  const headWidths = [config.dqk, config.dv];
 
   const block = (l: number): ParameterSpec[] => [
     matrix(`blocks.${l}.uvqk`, [d, 4 * hv + 2 * ha], normal(0.02)),
@@ -54,7 +53,7 @@ export function fuxi(config: ModelConfig, time: TimeBias | undefined): ModelDefi
         const weight = (name: string) => weights(`blocks.${l}.${name}`);
         const before = x;
         x = tape.scope(() => {
-          const y = normLinear(tape, before, weight('uvqk'), { norm: 'rms', act: 'silu', layout }); // [T, 4hv + 2ha]
+          const y = normLinear(tape, before, weight('uvqk'), { norm: 'rms', act: 'silu', headWidths }); // [T, 4hv + 2ha]
           const qkv = { v: y.columns(3 * hv, hv), q: y.columns(4 * hv, ha), k: y.columns(4 * hv + ha, ha) };
           const bias = { posW: weight('pos_w'), ...time?.options(l, weights) };
           const o = fuxiAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, 3hv]

@@ -10,7 +10,6 @@ import { gatedNormLinearResidual } from '../ops/gated-norm-linear-residual.js';
 import { hstuAttention } from '../ops/hstu-attention.js';
 import { normLinear } from '../ops/norm-linear.js';
 import type { ForwardInput, ModelDefinition } from './definition.js';
-import { headLayout } from './head-layout.js';
 import {
   countParameters,
   matrix,
@@ -27,7 +26,7 @@ export function hstu(config: ModelConfig, time: TimeBias | undefined): ModelDefi
   const ha = heads * config.dqk;
   const hv = heads * config.dv;
   const n = maxLength + config.outputSlots;
-  const layout = headLayout(config);
+  const headWidths = [config.dqk, config.dv];
 
   const block = (l: number): ParameterSpec[] => [
     matrix(`blocks.${l}.uvqk`, [d, 2 * hv + 2 * ha], normal(0.02)),
@@ -49,7 +48,7 @@ export function hstu(config: ModelConfig, time: TimeBias | undefined): ModelDefi
         const weight = (name: string) => weights(`blocks.${l}.${name}`);
         const before = x;
         x = tape.scope(() => {
-          const y = normLinear(tape, before, weight('uvqk'), { norm: 'layer', act: 'silu', layout }); // [T, 2hv + 2ha]
+          const y = normLinear(tape, before, weight('uvqk'), { norm: 'layer', act: 'silu', headWidths }); // [T, 2hv + 2ha]
           const qkv = { v: y.columns(hv, hv), q: y.columns(2 * hv, ha), k: y.columns(2 * hv + ha, ha) };
           const bias = { posW: weight('pos_w'), ...time?.options(l, weights) };
           const o = hstuAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, hv]

@@ -11,7 +11,6 @@ import { norm } from '../ops/norm.js';
 import { normLinear } from '../ops/norm-linear.js';
 import { softmaxAttention } from '../ops/softmax-attention.js';
 import type { ForwardInput, ModelDefinition } from './definition.js';
-import { headLayout } from './head-layout.js';
 import { constant, countParameters, matrix, type ParameterSpec, vector, xavierUniform } from './parameter-spec.js';
 
 export function sasrec(config: ModelConfig): ModelDefinition {
@@ -19,7 +18,7 @@ export function sasrec(config: ModelConfig): ModelDefinition {
   const ha = heads * config.dqk;
   const hv = heads * config.dv;
   const m = Math.round(config.feedForward * d);
-  const layout = headLayout(config);
+  const headWidths = [config.dqk, config.dv];
 
   const affine = (name: string): ParameterSpec[] => [
     vector(`${name}.gain`, d, constant(1)),
@@ -54,7 +53,7 @@ export function sasrec(config: ModelConfig): ModelDefinition {
         const before = x;
         x = tape.scope(() => {
           const input = normed(`${block}.norm1`, before); // [T, D]
-          const y = normLinear(tape, input, weight('qkv'), { bias: weight('qkv_bias'), layout }); // [T, 2ha + hv]
+          const y = normLinear(tape, input, weight('qkv'), { bias: weight('qkv_bias'), headWidths }); // [T, 2ha + hv]
           const qkv = { q: y.columns(0, ha), k: y.columns(ha, ha), v: y.columns(2 * ha, hv) };
           const o = softmaxAttention(tape, qkv, { offsets: tokens.offsets, heads, dropout: attentionDropout }); // [T, hv]
           const out = { bias: weight('out_bias'), dropOut: dropout };

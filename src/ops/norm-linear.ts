@@ -23,18 +23,26 @@ export interface NormLinearOptions {
   dropout?: number;
   /** [1, N] */
   bias?: Parameter;
-  /** Of y. Attention reads panels where they lie, if its heads are whole ones. */
-  layout?: Layout;
+  /** Widths of the attention heads in y, if it holds any: y is then laid out so that attention reads them in place. */
+  headWidths?: readonly number[];
+}
+
+/** Columns of a panel, see `Layout`. */
+const PANEL = 16;
+
+/** How a projection that holds heads of these widths is laid out: in panels if no panel would hold parts of two heads. */
+export function headLayout(widths: readonly number[]): Layout {
+  return widths.length > 0 && widths.every(width => width % PANEL === 0) ? 'panels' : 'rows';
 }
 
 export function normLinear(tape: Tape, x: Tensor<'f32'>, w: Parameter, options: NormLinearOptions = {}): Tensor<'f32'> {
-  const { norm = 'none', act = 'none', eps = NORM_EPS, bias } = options;
+  const { norm = 'none', act = 'none', eps = NORM_EPS, bias, headWidths = [] } = options;
   const { device } = tape;
   const [tokens, width] = [x.rows, w.value.cols];
   expectShape('norm_linear', 'w', w.value, x.cols, width);
   if (bias) expectShape('norm_linear', 'bias', bias.value, 1, width);
   const dropout = tape.dropout(options.dropout ?? 0);
-  const y = tape.output(tokens, width, options.layout);
+  const y = tape.output(tokens, width, headLayout(headWidths));
   const stats = device.tensor([tokens, 2]);
   const z = act === 'silu' && tape.training ? device.tensor(y.shape, 'f32', y.layout) : undefined;
   device
