@@ -150,12 +150,7 @@ export class OpenBundle {
         scoring: this.config.loss,
       };
       this.model = new Model(this.device, shape, this.config.seed);
-      const file = new SafetensorsFile(join(folder, 'weights.safetensors'));
-      try {
-        this.model.load(file);
-      } finally {
-        file.close();
-      }
+      this.model.loadAndClose(new SafetensorsFile(join(folder, 'weights.safetensors')));
     } catch (error) {
       this.device.dispose();
       throw error;

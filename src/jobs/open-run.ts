@@ -46,12 +46,9 @@ export class OpenRun {
     this.device = Device.open(threads === undefined ? {} : { threads });
     try {
       this.model = new Model(this.device, shapeModel(this.config, this.source, options.model), this.config.seed);
-      const file = options.weights === undefined ? openChosenWeights(run) : new SafetensorsFile(options.weights);
-      try {
-        this.model.load(file);
-      } finally {
-        file.close();
-      }
+      this.model.loadAndClose(
+        options.weights === undefined ? openChosenWeights(run) : new SafetensorsFile(options.weights),
+      );
     } catch (error) {
       this.device.dispose();
       throw error;

@@ -143,6 +143,14 @@ export class Model {
     }
   }
 
+  loadAndClose(file: SafetensorsFile): void {
+    try {
+      this.load(file);
+    } finally {
+      file.close();
+    }
+  }
+
   /** SHA-256 over names, shapes and bytes of all weights. */
   async digest(): Promise<string> {
     const hash = createHash('sha256');

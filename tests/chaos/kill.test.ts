@@ -67,25 +67,32 @@ async function duringCheckpoint(run: string, child: ChildProcess): Promise<void>
   while (child.exitCode === null && !writing()) await sleep(1);
 }
 
-test('killed again and again, the run ends with the weights of the undisturbed one', async () => {
-  const calm = join(folder, 'calm');
-  expect(await ended(startTraining(calm))).toBe(0);
+test.each([
+  { lanes: 1, attempts: 6 },
+  { lanes: 8, attempts: 4 },
+])('killed $attempts times, a run of $lanes lanes ends with the weights of the undisturbed one', async ({
+  lanes,
+  attempts,
+}) => {
+  const batch = [`batch.tokens=${1024 / lanes}`, `batch.lanes=${lanes}`];
+  const calm = join(folder, `calm-${lanes}`);
+  expect(await ended(startTraining(calm, batch))).toBe(0);
   const wanted = finalWeights(calm);
   expect(wanted).toHaveLength(2);
 
-  const chaotic = join(folder, 'chaotic');
+  const chaotic = join(folder, `chaotic-${lanes}`);
   let kills = 0;
-  for (let attempt = 0; attempt < 6; attempt++) {
+  for (let attempt = 0; attempt < attempts; attempt++) {
     // The first attempts are killed before there is a run to resume: `train` begins or continues it, whichever it is.
-    const child = startTraining(chaotic);
+    const child = startTraining(chaotic, batch);
     const end = ended(child);
     if (attempt % 2 === 0) await duringCheckpoint(chaotic, child);
     await sleep(random.below(attempt % 2 === 0 ? 5 : 400));
     child.kill('SIGKILL');
     if ((await end) === null) kills++;
   }
-  expect(kills).toBeGreaterThan(2);
-  const resumed = existsSync(join(chaotic, 'run.json')) ? start('resume', chaotic) : startTraining(chaotic);
+  expect(kills).toBeGreaterThan(attempts / 3);
+  const resumed = existsSync(join(chaotic, 'run.json')) ? start('resume', chaotic) : startTraining(chaotic, batch);
   expect(await ended(resumed)).toBe(0);
   expect(finalWeights(chaotic)).toEqual(wanted);
 }, 120_000);
@@ -122,5 +129,5 @@ test('Ctrl-C finishes the step, writes a checkpoint and says how to go on', asyn
   expect(code).toBe(130);
   expect(said).toContain(`turbogr resume ${run}`);
   expect(await ended(start('resume', run))).toBe(0);
-  expect(finalWeights(run)).toEqual(finalWeights(join(folder, 'calm')));
+  expect(finalWeights(run)).toEqual(finalWeights(join(folder, 'calm-1')));
 }, 60_000);

@@ -1,11 +1,6 @@
 // The runtime's promises: data in and out, typed errors at the call or later, failures that stay with their data.
-import { spawnSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { chromeTrace } from '../../src/events/chrome-trace.js';
-import { Device, mapFile } from '../../src/native/device.js';
+import { Device } from '../../src/native/device.js';
 import type { Tensor } from '../../src/tensor/tensor.js';
 import { loadProbes } from '../support/probes.js';
 
@@ -280,100 +275,5 @@ describe('memory that the system refuses', () => {
     const refused = { kind: 'memory', op: 'alloc', got: 'no more from the system' };
     expect(() => other.tensor([2 ** 22, 2 ** 21])).toThrow(expect.objectContaining(refused));
     expect(await other.read(other.from(Float32Array.of(1)))).toEqual(Float32Array.of(1));
-  });
-});
-
-describe('streams side by side', () => {
-  it('compute at the same time, and their spans say so', async () => {
-    using other = Device.open({ threads: 2 });
-    const out = [other.tensor([1, 2], 'i64'), other.tensor([1, 2], 'i64')] as const;
-    other.recordSpans(true);
-    other.call('fma_peak').number(20_000_000).tensor(out[0]).submit('compute');
-    other.tag(3, 1);
-    other.call('fma_peak').number(1000).tensor(out[1]).submit('sparse');
-    await other.sync();
-    const { spans, lost } = other.spans();
-    const [long, short] = [
-      spans.find(span => span.stream === 'compute')!,
-      spans.find(span => span.stream === 'sparse')!,
-    ];
-    expect(short.end).toBeLessThan(long.end);
-    expect(short).toMatchObject({ op: 'fma_peak', lane: 3, stage: 1 });
-    expect(long).toMatchObject({ op: 'fma_peak', lane: -1, stage: -1 });
-    expect(long.end - long.start).toBeGreaterThan(100);
-    expect(lost).toBe(0);
-    const written: { traceEvents: object[] } = JSON.parse(chromeTrace(spans, { stages: ['read', 'dense'] }));
-    expect(written.traceEvents).toContainEqual(
-      expect.objectContaining({
-        name: 'fma_peak',
-        cat: 'dense',
-        ph: 'X',
-        ts: short.start,
-        args: { lane: 3, stage: 'dense' },
-      }),
-    );
-    expect(other.spans().spans).toEqual([]);
-    other.recordSpans(false);
-    other.call('fma_peak').number(1000).tensor(out[1]).submit();
-    await other.sync();
-    expect(other.spans()).toEqual({ spans: [], lost: 0 });
-  });
-
-  it('keep the latest spans and count the lost ones', async () => {
-    using other = Device.open({ threads: 1 });
-    using x = other.tensor([1, 1]);
-    other.recordSpans(true);
-    for (let i = 0; i < 70_000; i++) {
-      if (i % 1000 === 0) other.tag(i / 1000);
-      other.call('fill_constant').number(i).tensor(x).submit();
-    }
-    await other.read(x);
-    const { spans, lost } = other.spans();
-    expect([spans.length, lost]).toEqual([65_536, 70_001 - 65_536]);
-    expect([spans[0]!.lane, spans.at(-1)!.lane]).toEqual([4, 69]);
-    expect(spans.every((span, i) => i === 0 || span.start >= spans[i - 1]!.end)).toBe(true);
-  });
-});
-
-describe('files', () => {
-  it('that shrink while they are mapped do not end the process: uploads are refused and name the file', () => {
-    const script = `
-      import { truncateSync, writeFileSync } from 'node:fs';
-      import { Device, mapFile } from ${JSON.stringify(new URL('../../dist/native/device.js', import.meta.url).href)};
-      const [path] = process.argv.slice(1);
-      writeFileSync(path, Buffer.alloc(1 << 20, 1));
-      let bytes = new Uint8Array(mapFile(path));
-      const device = Device.open({ threads: 1 });
-      device.from(Float32Array.of(bytes[0]));
-      truncateSync(path, 4096);
-      const sum = bytes[4095] + bytes[1 << 19];
-      try {
-        device.from(Float32Array.of(sum));
-      } catch (error) {
-        console.log(JSON.stringify({ sum, kind: error.kind, input: error.input }));
-      }`;
-    const path = join(tmpdir(), `turbogr-shrink-${process.pid}`);
-    const run = spawnSync(process.execPath, ['--input-type=module', '--eval', script, path], { encoding: 'utf8' });
-    rmSync(path, { force: true });
-    const told: object = JSON.parse(run.stdout || '{}');
-    expect({ signal: run.signal, error: run.stderr, ...told }).toEqual({
-      signal: null,
-      error: '',
-      sum: 1,
-      kind: 'file',
-      input: path,
-    });
-  });
-
-  it('are mapped, and writes stay private', () => {
-    const path = join(tmpdir(), `turbogr-map-${process.pid}`);
-    writeFileSync(path, 'jagged');
-    const bytes = new Uint8Array(mapFile(path));
-    expect(Buffer.from(bytes).toString()).toBe('jagged');
-    bytes[0] = 66;
-    expect(Buffer.from(mapFile(path)).toString()).toBe('jagged');
-    writeFileSync(path, '');
-    expect(mapFile(path).byteLength).toBe(0);
-    expect(() => mapFile(`${path}-absent`)).toThrow(expect.objectContaining({ kind: 'file', op: 'map_file' }));
   });
 });

@@ -21,6 +21,7 @@ mod runtime;
 mod spans;
 mod tensors;
 mod transfer;
+mod view;
 
 use fault::{NativeFault, Outcome, fault, panicked};
 use napi::Env;

@@ -3,7 +3,8 @@
 //! waits between streams (`tensors.rs`), the spread of a failure (`failures.rs`) and the refusal of aliased operands.
 
 use crate::fault::{Outcome, fault};
-use crate::tensors::{Dtype, Tensors, View};
+use crate::tensors::Tensors;
+use crate::view::{Dtype, View};
 use turbogr_kernels::{Mat, MatMut, Panels, PanelsMut};
 
 /// Operands that a command may have.
@@ -143,24 +144,33 @@ impl Extent {
     }
 }
 
+/// What may be asked of an operand without access to its memory.
+macro_rules! describe_operand {
+    ($operand:ty) => {
+        impl $operand {
+            pub fn shape(&self) -> [usize; 2] {
+                [self.0.rows, self.0.cols]
+            }
+            pub fn dtype(&self) -> Dtype {
+                self.0.dtype
+            }
+            pub fn in_panels(&self) -> bool {
+                self.0.in_panels
+            }
+            pub fn is_contiguous(&self) -> bool {
+                self.0.is_contiguous()
+            }
+        }
+    };
+}
+describe_operand!(Input);
+describe_operand!(Output);
+
 /// A tensor that the command reads. `'static` in its views stands for "until the command has run": memory goes back to
 /// the system only when the runtime closes, after its streams have drained, and reuse waits for earlier commands.
 pub struct Input(View);
 
 impl Input {
-    pub fn shape(&self) -> [usize; 2] {
-        [self.0.rows, self.0.cols]
-    }
-    pub fn dtype(&self) -> Dtype {
-        self.0.dtype
-    }
-    pub fn in_panels(&self) -> bool {
-        self.0.in_panels
-    }
-    pub fn is_contiguous(&self) -> bool {
-        self.0.is_contiguous()
-    }
-
     /// The elements of a contiguous tensor as `rows` rows, which must divide them.
     pub fn reshape(self, rows: usize) -> Input {
         let cols = self.0.rows * self.0.cols / rows;
@@ -229,19 +239,6 @@ impl Input {
 pub struct Output(View);
 
 impl Output {
-    pub fn shape(&self) -> [usize; 2] {
-        [self.0.rows, self.0.cols]
-    }
-    pub fn dtype(&self) -> Dtype {
-        self.0.dtype
-    }
-    pub fn in_panels(&self) -> bool {
-        self.0.in_panels
-    }
-    pub fn is_contiguous(&self) -> bool {
-        self.0.is_contiguous()
-    }
-
     /// The same memory for an op to which the order of elements means nothing: panels, and the spare rows between them.
     pub fn unordered(self) -> Output {
         Output(self.0.unordered())

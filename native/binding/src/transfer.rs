@@ -5,7 +5,7 @@ use crate::allocations::exempt;
 use crate::command::Command;
 use crate::fault::{NativeFault, Outcome, fault};
 use crate::operands::{Input, Output};
-use crate::tensors::Dtype;
+use crate::view::Dtype;
 use napi::bindgen_prelude::{ArrayBuffer, ToNapiValue, TypedArray, TypedArrayType};
 use napi::{Env, JsDeferred, sys};
 use std::sync::Arc;

@@ -4,6 +4,8 @@
 //! Views are `Copy` and `Send` so that the tiles of one matrix can be worked on by several threads; the kernel that
 //! splits the work promises that no two tasks write the same element.
 
+use std::ops::Range;
+
 /// Read-only view of `rows` x `cols` elements, `stride` elements from one row to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Mat<T = f32> {
@@ -31,13 +33,20 @@ unsafe impl<T: Send> Send for MatMut<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for MatMut<T> {}
 
+fn check_size(elements: usize, rows: usize, cols: usize) {
+    assert!(
+        elements >= rows * cols,
+        "{elements} elements for a {rows} x {cols} matrix"
+    );
+}
+
+fn check_range(what: &str, range: Range<usize>, of: usize) {
+    assert!(range.end <= of, "{what} {range:?} of {of}");
+}
+
 impl<T: Copy> Mat<T> {
     pub fn new(data: &[T], rows: usize, cols: usize) -> Self {
-        assert!(
-            data.len() >= rows * cols,
-            "{} elements for a {rows} x {cols} matrix",
-            data.len()
-        );
+        check_size(data.len(), rows, cols);
         Mat {
             ptr: data.as_ptr(),
             rows,
@@ -48,12 +57,7 @@ impl<T: Copy> Mat<T> {
 
     /// Rows `[from, from + rows)` of this view.
     pub fn row_range(self, from: usize, rows: usize) -> Self {
-        assert!(
-            from + rows <= self.rows,
-            "rows {from}..{} of {}",
-            from + rows,
-            self.rows
-        );
+        check_range("rows", from..from + rows, self.rows);
         Mat {
             ptr: self.ptr.wrapping_add(from * self.stride),
             rows,
@@ -63,12 +67,7 @@ impl<T: Copy> Mat<T> {
 
     /// Columns `[from, from + cols)` of this view.
     pub fn columns(self, from: usize, cols: usize) -> Self {
-        assert!(
-            from + cols <= self.cols,
-            "columns {from}..{} of {}",
-            from + cols,
-            self.cols
-        );
+        check_range("columns", from..from + cols, self.cols);
         Mat {
             ptr: self.ptr.wrapping_add(from),
             cols,
@@ -94,11 +93,7 @@ impl<T: Copy> Mat<T> {
 
 impl<T: Copy> MatMut<T> {
     pub fn new(data: &mut [T], rows: usize, cols: usize) -> Self {
-        assert!(
-            data.len() >= rows * cols,
-            "{} elements for a {rows} x {cols} matrix",
-            data.len()
-        );
+        check_size(data.len(), rows, cols);
         MatMut {
             ptr: data.as_mut_ptr(),
             rows,
@@ -109,12 +104,7 @@ impl<T: Copy> MatMut<T> {
 
     /// Rows `[from, from + rows)` of this view.
     pub fn row_range(self, from: usize, rows: usize) -> Self {
-        assert!(
-            from + rows <= self.rows,
-            "rows {from}..{} of {}",
-            from + rows,
-            self.rows
-        );
+        check_range("rows", from..from + rows, self.rows);
         MatMut {
             ptr: self.ptr.wrapping_add(from * self.stride),
             rows,
@@ -124,12 +114,7 @@ impl<T: Copy> MatMut<T> {
 
     /// Columns `[from, from + cols)` of this view.
     pub fn columns(self, from: usize, cols: usize) -> Self {
-        assert!(
-            from + cols <= self.cols,
-            "columns {from}..{} of {}",
-            from + cols,
-            self.cols
-        );
+        check_range("columns", from..from + cols, self.cols);
         MatMut {
             ptr: self.ptr.wrapping_add(from),
             cols,

@@ -110,10 +110,16 @@ pub trait Place: Copy + Sync {
     fn at(self, i: usize, j: usize) -> *const f32;
     /// Floats from there to the next row.
     fn stride(self) -> usize;
-    /// Whether columns `[j, j + n)` of a row lie together.
-    fn together(self, j: usize, n: usize) -> bool;
+    /// Whether columns `[j, j + n)` of a row are contiguous.
+    #[inline(always)]
+    fn together(self, _j: usize, _n: usize) -> bool {
+        true
+    }
     /// Whether the matrix comes in more than one panel.
-    fn in_panels(self) -> bool;
+    #[inline(always)]
+    fn in_panels(self) -> bool {
+        false
+    }
 }
 
 /// A [`Place`] that may be written.
@@ -122,29 +128,29 @@ pub trait PlaceMut: Place {
     fn at_mut(self, i: usize, j: usize) -> *mut f32;
 }
 
-impl Place for Panels {
+/// Where a view begins, read-only or writable.
+pub trait Address: Copy {
+    fn read_only(self) -> *const f32;
+}
+
+impl Address for *const f32 {
     #[inline(always)]
-    fn at(self, i: usize, j: usize) -> *const f32 {
-        self.ptr.wrapping_add(self.offset(i, j))
-    }
-    #[inline(always)]
-    fn stride(self) -> usize {
-        self.stride
-    }
-    #[inline(always)]
-    fn together(self, j: usize, n: usize) -> bool {
-        self.one_panel(j, n)
-    }
-    #[inline(always)]
-    fn in_panels(self) -> bool {
-        self.is_panels()
+    fn read_only(self) -> *const f32 {
+        self
     }
 }
 
-impl Place for PanelsMut {
+impl Address for *mut f32 {
+    #[inline(always)]
+    fn read_only(self) -> *const f32 {
+        self.cast_const()
+    }
+}
+
+impl<P: Address> Place for PanelView<P> {
     #[inline(always)]
     fn at(self, i: usize, j: usize) -> *const f32 {
-        self.as_ref().at(i, j)
+        self.ptr.read_only().wrapping_add(self.offset(i, j))
     }
     #[inline(always)]
     fn stride(self) -> usize {
@@ -176,14 +182,6 @@ impl Place for Mat {
     fn stride(self) -> usize {
         self.stride
     }
-    #[inline(always)]
-    fn together(self, _j: usize, _n: usize) -> bool {
-        true
-    }
-    #[inline(always)]
-    fn in_panels(self) -> bool {
-        false
-    }
 }
 
 impl Place for MatMut {
@@ -194,14 +192,6 @@ impl Place for MatMut {
     #[inline(always)]
     fn stride(self) -> usize {
         self.stride
-    }
-    #[inline(always)]
-    fn together(self, _j: usize, _n: usize) -> bool {
-        true
-    }
-    #[inline(always)]
-    fn in_panels(self) -> bool {
-        false
     }
 }
 

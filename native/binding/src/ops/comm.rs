@@ -5,7 +5,7 @@ use crate::allocations::exempt;
 use crate::args::Args;
 use crate::fault::{Outcome, fault};
 use crate::ranks::{self, shim::Exchange};
-use crate::tensors::Dtype;
+use crate::view::Dtype;
 
 /// Bytes for each rank and where they begin, from counts.
 struct Layout {

@@ -211,7 +211,8 @@ impl Rounding {
         };
         let at = k * LANES;
         if at.is_multiple_of(Rounding::WORDS) {
-            words(key, self.first + at as u64, &mut self.words);
+            // SAFETY: by this function's contract this CPU has `V`'s instructions.
+            unsafe { words(V::ISA, key, self.first + at as u64, &mut self.words) };
         }
         let mut lanes = [0f32; LANES];
         // SAFETY: the row has `cols` numbers.

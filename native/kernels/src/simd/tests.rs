@@ -1,6 +1,7 @@
 //! Lanes against scalars, on every instruction set of this machine.
 
 use super::*;
+use crate::half::{float_to_half, half_to_float};
 
 /// # Safety
 /// This CPU has `V`'s instructions; `x` and `y` hold eight floats.
