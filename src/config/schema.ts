@@ -117,7 +117,7 @@ const optimizer = z.strictObject({
   table: z
     .enum(['adamw', 'lazy-adam', 'row-adagrad'])
     .default('adamw')
-    .describe('item table: every row every step, touched rows only, or one accumulator a row'),
+    .describe('item table: every row every step, touched rows only, or one accumulator per row'),
   tableStorage: z
     .enum(['f32', 'f16', 'bf16'])
     .default('f32')

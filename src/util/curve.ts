@@ -1,4 +1,4 @@
-// A line chart for a terminal, two by four dots a character (Braille patterns).
+// A line chart for a terminal, two by four dots per character (Braille patterns).
 
 /** Bits of the dots of one character cell, by column and row. */
 const DOTS = [

@@ -3,11 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
-import { Device, mapFile } from '../../src/native/device.js';
-
-const device = Device.open({ threads: 1 });
-afterAll(() => device.dispose());
+import { describe, expect, it } from 'vitest';
+import { mapFile } from '../../src/native/device.js';
 
 describe('files', () => {
   it('that shrink while they are mapped do not end the process: uploads are refused and name the file', () => {

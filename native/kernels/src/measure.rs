@@ -1,4 +1,4 @@
-//! The yardsticks a kernel's speed is held against, measured on the same threads in the same run.
+//! Reference speeds that kernels are compared with, measured on the same threads in the same run.
 
 use crate::ctx::Ctx;
 use crate::mat::Disjoint;

@@ -2,8 +2,8 @@
 //! queries and values in this form, so a projection that is written like this is read in place; rows of a wide matrix lie
 //! kilobytes apart and would have to be gathered first. A plain matrix, or a column range of one, is a single panel.
 //!
-//! Fused layers are compiled for both layouts ([`Place`]): finding a panel takes a few instructions, which narrow models
-//! need not pay.
+//! Fused layers are compiled for both layouts ([`Place`]): narrow models do not pay for the few instructions that find a
+//! panel.
 
 use crate::mat::{Grad, Mat, MatMut};
 use crate::simd::tile::{MR, NR};
@@ -16,7 +16,7 @@ pub struct PanelView<P> {
     pub cols: usize,
     /// Floats from one row of a panel to the next.
     pub stride: usize,
-    /// Floats from sixteen columns of a row to the next sixteen: sixteen, or the length of a panel.
+    /// Floats between consecutive groups of 16 columns of a row: 16, or the size of a panel.
     pub step: usize,
 }
 
@@ -33,7 +33,7 @@ unsafe impl<P> Sync for PanelView<P> {}
 impl Panels {
     /// Columns of a panel.
     pub const WIDTH: usize = NR;
-    /// Rows after the last one of a panel, of no meaning: tiles that begin before the end may read on.
+    /// Padding rows after the last one of a panel, so that a tile that begins before the end may read past it.
     pub const SPARE: usize = MR - 1;
 
     /// Floats of a panel.
@@ -41,7 +41,7 @@ impl Panels {
         (rows + Panels::SPARE) * Panels::WIDTH
     }
 
-    /// The matrix, if it is in one piece.
+    /// The row-major matrix, if it is not in panels.
     pub fn plain(self) -> Option<Mat> {
         (!self.is_panels()).then_some(Mat {
             ptr: self.ptr,
@@ -53,7 +53,7 @@ impl Panels {
 }
 
 impl<P> PanelView<P> {
-    /// Panels from `ptr` on, one behind the other, each of [`Panels::size`]; `cols` is a multiple of their width.
+    /// Consecutive panels from `ptr` on, each of [`Panels::size`]; `cols` is a multiple of their width.
     pub fn new(ptr: P, rows: usize, cols: usize) -> Self {
         assert!(cols.is_multiple_of(Panels::WIDTH));
         PanelView {
@@ -93,7 +93,7 @@ impl PanelsMut {
         }
     }
 
-    /// The matrix, if it is in one piece.
+    /// The row-major matrix, if it is not in panels.
     pub fn plain(self) -> Option<MatMut> {
         (!self.is_panels()).then_some(MatMut {
             ptr: self.ptr,

@@ -18,7 +18,7 @@ use std::ops::Range;
 /// Floats of a block of biases; rows are [`BLOCK`] apart, and whole vectors may be written past a row's end.
 pub const SQUARE: usize = BLOCK * BLOCK + LANES;
 
-/// Floats that hold the buckets of a block's queries.
+/// Floats of storage for the buckets of a block's queries.
 pub const FILED: usize = BLOCK * size_of::<Filed>() / size_of::<f32>();
 
 /// A bias prepared for a call: the past half of `pos_w`, with slack behind it for whole vectors, and the time term.
@@ -102,7 +102,7 @@ impl<'a> Tables<'a> {
         Tables { past, time, n }
     }
 
-    /// Fills a square with the bias of a block pair. Keys a query does not see hold anything. `filed`, unless null, receives
+    /// Fills a square with the bias of a block pair. Entries of keys that a query does not see are unspecified. `filed`, unless null, receives
     /// the time buckets of every query, for [`Tables::scatter`].
     ///
     /// # Safety

@@ -1,6 +1,6 @@
-//! The forward pass shared by the ops. A block of queries meets the blocks of keys before it one by one: the bias once,
-//! then head by head, over strips of queries and tiles of keys: scores, weights, weighted values. Results stay in scratch
-//! until the last key.
+//! The forward pass shared by the ops. For a block of queries the blocks of keys up to it are processed in order: the bias
+//! once, then for each head, over strips of queries and tiles of keys: scores, weights, weighted values. Results stay in
+//! scratch until the last key.
 
 use super::bias::{BlockPair, SQUARE, Tables, Term};
 use super::pack::{ColumnForm, Part};
@@ -185,7 +185,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
         ]
     }
 
-    /// Packs what does not lie in the form it is read in; the queries when they meet the first keys.
+    /// Packs what is not stored in the form that the tile reads; queries are packed with the first keys.
     ///
     /// # Safety
     /// As [`Self::block`]; `slot` is the head's place in its group.

@@ -1,6 +1,6 @@
-//! Copies a block of rows of one head into the two forms the tile reads and writes results back. A view in panels is in one
-//! of the forms already. Packed memory is dense, so strides that are powers of two do not thrash the first-level cache
-//! while the block is used.
+//! Copies a block of rows of one head into the two forms that the tile reads, and writes results back. A view in panels has
+//! one of the forms already. Packed memory is dense, so strides that are powers of two do not thrash the L1 cache while the
+//! block is used.
 
 use super::plan::BLOCK;
 use crate::panels::{Panels, PanelsMut, Place, PlaceMut};
@@ -37,8 +37,7 @@ impl ColumnForm {
     }
 }
 
-/// How many rows ahead the next ones are fetched: with strides that are powers of two, eight rows fill a set of the
-/// first-level cache.
+/// Prefetch distance in rows: with strides that are powers of two, eight rows fill a set of the L1 cache.
 const AHEAD: usize = 12;
 
 /// Rows `[row, row + rows)` and columns `[col, col + width)` of a view; if it is in panels, the columns are whole ones.
@@ -71,7 +70,7 @@ impl Part {
         self.of.at(self.row, self.col)
     }
 
-    /// The column form, if the part lies in it: what follows the last row is not zero then.
+    /// The column form, if the part is stored in it; rows after the last one are not zero then.
     #[inline(always)]
     pub fn as_columns(&self) -> Option<ColumnForm> {
         self.of.in_panels().then(|| ColumnForm {
@@ -80,7 +79,7 @@ impl Part {
         })
     }
 
-    /// The column form: where the part lies, or packed at `to` with zeros up to row `padded`.
+    /// The column form: in place if the part is stored in it, else packed at `to` with zero rows up to `padded`.
     ///
     /// # Safety
     /// As [`Part::pack_columns`].

@@ -1,6 +1,6 @@
-//! Attention's products on the register tile, six rows of C after the other against sixteen columns, which stay in the
-//! first-level cache meanwhile; eight where no more are wanted. Unlike in `gemm` the left operand is not packed: weights are read where they were computed, along rows or
-//! down columns, so its strides are constants of the type.
+//! Attention's products on the register tile: six rows of C at a time against 16 columns of B, which stay in L1 meanwhile, or
+//! against 8 where no more are needed. Unlike in `gemm` the left operand is not packed: weights are read where they were
+//! computed, by rows or by columns, so its strides are constants of the type.
 //!
 //! Operands come in two forms (see `pack`): *columns*, `[width/16][rows][16]`, serves as a left operand of scores and as a
 //! right operand of products; *transposed*, `[rows/16][width][16]`, is the right operand of scores.
@@ -10,7 +10,7 @@ use super::plan::BLOCK;
 use crate::simd::tile::{MR, NR, Sums, panel_steps, step, steps};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
-/// A limit that moves on by one a row, as that of causal attention does, within `0..=most`.
+/// A limit that grows by one per row, as that of causal attention does, clamped to `0..=most`.
 #[derive(Clone, Copy)]
 pub struct Slope {
     /// At the first row.
@@ -19,7 +19,7 @@ pub struct Slope {
 }
 
 impl Slope {
-    /// The same at every row.
+    /// The same limit for every row.
     pub fn flat(most: usize) -> Slope {
         let first = most as isize;
         Slope { first, most }
@@ -51,7 +51,7 @@ pub struct Product<const ROW: usize, const STEP: usize> {
     /// Floats from one row of C to the next; there is room for whole vectors.
     pub stride: usize,
     pub add: bool,
-    /// Columns wanted; of the last sixteen only half are computed if no more are.
+    /// Columns to compute; of the last 16 only 8 if no more are needed.
     pub cols: usize,
 }
 
@@ -67,7 +67,7 @@ pub struct Scores {
     pub plus: *const f32,
     pub c: *mut f32,
     pub stride: usize,
-    /// Columns that six rows want.
+    /// Columns to compute, by group of six rows.
     pub cols: Slope,
 }
 

@@ -148,8 +148,8 @@ pub trait Unweigh: Copy + Send + Sync {
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool);
 }
 
-/// SiLU(S) / n. The division by n is left to [`Weigh::finish`], and in backward to the packing of dO. Eight keys of
-/// all six queries at once, seen or not: one loop for the panel, and six chains for a core to work on.
+/// SiLU(S) / n. The division by n is done in [`Weigh::finish`], and in backward while dO is packed. Eight keys of all six
+/// queries are computed at once, visible or not: one loop per panel with six independent dependency chains.
 #[derive(Clone, Copy)]
 pub struct Silu {
     pub n: usize,

@@ -197,7 +197,7 @@ fn alias_draw(threshold: &[f32], alias: &[i32], place: u32, chance: u32) -> i32 
     }
 }
 
-/// Outputs of [`alias_table`], one entry an item.
+/// Outputs of [`alias_table`], one entry per item.
 pub struct Alias<'a> {
     pub threshold: &'a mut [f32],
     pub alias: &'a mut [i32],

@@ -142,7 +142,7 @@ impl Kernel for AddPart<'_> {
                     row,
                     cols: self.cols,
                 };
-                // SAFETY: shapes and ids were checked; the sums hold a padded row an id.
+                // SAFETY: shapes and ids were checked; the sums hold a padded row per id.
                 unsafe { source.add::<V>(sums.as_mut_ptr(), touched, flag) };
             }
         }

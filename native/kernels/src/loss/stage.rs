@@ -1,4 +1,4 @@
-//! The item rows as a sampled loss reads them, prepared once a call: a small table that is drawn from often is copied,
+//! The item rows as a sampled loss reads them, prepared once per call: a small table that is drawn from often is copied,
 //! normalised and padded; of a larger one only the rows' lengths are worth knowing beforehand. Decided by sizes alone.
 
 use super::Logit;

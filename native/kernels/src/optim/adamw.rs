@@ -44,7 +44,7 @@ impl Adam {
     }
 }
 
-/// What a vector of eight needs, computed once a call in double.
+/// Factors that all vectors share, computed once per call in double precision.
 #[derive(Clone, Copy)]
 pub(crate) struct AdamFactors {
     beta1: f32,

@@ -1,4 +1,4 @@
-//! Exact rank of one item a query, over the whole catalogue: 1 + the number of items that beat it, where an item beats
+//! Exact rank of one item per query, over the whole catalogue: 1 + the number of items that beat it, where an item beats
 //! it by a higher score, or by a lower id at the same score. Excluded items do not count.
 //!
 //! A target that is itself excluded cannot be found: its rank is V + 1. With a bonus the target competes with its score

@@ -1,6 +1,6 @@
 //! The k best items of each query: highest score first, equal scores by the lower id.
 //!
-//! Each range of items keeps a heap of k candidates a query, worst at the root; heaps of several ranges are merged.
+//! Each range of items keeps a heap of k candidates per query, worst at the root; heaps of several ranges are merged.
 
 use super::excluded::{Excluded, SortedLists};
 use super::scan::{Scan, Scores, Sink};
