@@ -116,11 +116,13 @@ unsafe impl Pod for Bf16 {}
 unsafe impl Element for Bf16 {
     #[inline(always)]
     unsafe fn load<V: Simd>(p: *const Bf16) -> V {
+        // SAFETY: by this function's contract.
         unsafe { Bf16::load_part(p, LANES) }
     }
     #[inline(always)]
     unsafe fn load_part<V: Simd>(p: *const Bf16, n: usize) -> V {
         let mut lanes = [0f32; LANES];
+        // SAFETY: by this function's contract.
         unsafe {
             for (i, lane) in lanes.iter_mut().enumerate().take(n) {
                 *lane = brain_to_float((*p.add(i)).0);
@@ -130,11 +132,13 @@ unsafe impl Element for Bf16 {
     }
     #[inline(always)]
     unsafe fn store<V: Simd>(v: V, p: *mut Bf16) {
+        // SAFETY: by this function's contract.
         unsafe { Bf16::store_part(v, p, LANES) }
     }
     #[inline(always)]
     unsafe fn store_part<V: Simd>(v: V, p: *mut Bf16, n: usize) {
         let mut lanes = [0f32; LANES];
+        // SAFETY: by this function's contract.
         unsafe {
             v.store(lanes.as_mut_ptr());
             for (i, lane) in lanes.iter().enumerate().take(n) {

@@ -38,6 +38,7 @@ impl Fetched<'_> {
             check_ids(
                 op,
                 "fetched places",
+                // SAFETY: `row` is a row of the places.
                 unsafe { self.places.row(row) },
                 self.factors.len(),
                 true,

@@ -102,6 +102,10 @@ struct Apart {
 
 impl Apart {
     /// Copies the positive's row to `own`; returns what it is multiplied by.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the id is a row of the positives' table, and `own` holds a row rounded up to whole
+    /// vectors.
     #[inline(always)]
     unsafe fn positive<V: Simd>(&self, positive: i32, logit: &Logit, own: &mut [f32]) -> f32 {
         let cols = self.positives.cols();

@@ -44,6 +44,10 @@ impl Group<'_> {
     }
 
     /// Copies a positive's row to `own`; returns what it is multiplied by.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the id is a row of the positives' table, and `own` holds a row rounded up to whole
+    /// vectors.
     #[inline(always)]
     unsafe fn positive<V: Simd>(&self, id: i32, own: &mut [f32]) -> f32 {
         let cols = self.u.cols;
