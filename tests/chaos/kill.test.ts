@@ -70,32 +70,33 @@ async function duringCheckpoint(run: string, child: ChildProcess): Promise<void>
 test.each([
   { lanes: 1, attempts: 6 },
   { lanes: 8, attempts: 4 },
-])('killed $attempts times, a run of $lanes lanes ends with the weights of the undisturbed one', async ({
-  lanes,
-  attempts,
-}) => {
-  const batch = [`batch.tokens=${1024 / lanes}`, `batch.lanes=${lanes}`];
-  const calm = join(folder, `calm-${lanes}`);
-  expect(await ended(startTraining(calm, batch))).toBe(0);
-  const wanted = finalWeights(calm);
-  expect(wanted).toHaveLength(2);
+])(
+  'killed $attempts times, a run of $lanes lanes ends with the weights of the undisturbed one',
+  async ({ lanes, attempts }) => {
+    const batch = [`batch.tokens=${1024 / lanes}`, `batch.lanes=${lanes}`];
+    const calm = join(folder, `calm-${lanes}`);
+    expect(await ended(startTraining(calm, batch))).toBe(0);
+    const wanted = finalWeights(calm);
+    expect(wanted).toHaveLength(2);
 
-  const chaotic = join(folder, `chaotic-${lanes}`);
-  let kills = 0;
-  for (let attempt = 0; attempt < attempts; attempt++) {
-    // The first attempts are killed before there is a run to resume: `train` begins or continues it, whichever it is.
-    const child = startTraining(chaotic, batch);
-    const end = ended(child);
-    if (attempt % 2 === 0) await duringCheckpoint(chaotic, child);
-    await sleep(random.below(attempt % 2 === 0 ? 5 : 400));
-    child.kill('SIGKILL');
-    if ((await end) === null) kills++;
-  }
-  expect(kills).toBeGreaterThan(attempts / 3);
-  const resumed = existsSync(join(chaotic, 'run.json')) ? start('resume', chaotic) : startTraining(chaotic, batch);
-  expect(await ended(resumed)).toBe(0);
-  expect(finalWeights(chaotic)).toEqual(wanted);
-}, 120_000);
+    const chaotic = join(folder, `chaotic-${lanes}`);
+    let kills = 0;
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      // The first attempts are killed before there is a run to resume: `train` begins or continues it, whichever it is.
+      const child = startTraining(chaotic, batch);
+      const end = ended(child);
+      if (attempt % 2 === 0) await duringCheckpoint(chaotic, child);
+      await sleep(random.below(attempt % 2 === 0 ? 5 : 400));
+      child.kill('SIGKILL');
+      if ((await end) === null) kills++;
+    }
+    expect(kills).toBeGreaterThan(attempts / 3);
+    const resumed = existsSync(join(chaotic, 'run.json')) ? start('resume', chaotic) : startTraining(chaotic, batch);
+    expect(await ended(resumed)).toBe(0);
+    expect(finalWeights(chaotic)).toEqual(wanted);
+  },
+  120_000,
+);
 
 test('killed, a run with its table in a mapped file ends with the weights of one in memory', async () => {
   const table = ['optimizer.table=row-adagrad', 'optimizer.tableStorage=bf16', 'epochs=2'];
