@@ -81,20 +81,48 @@ const tableOf = (head, body) =>
     '\n',
   );
 
+/** The recipe and what was changed of it. */
+const named = row =>
+  `\`${row.recipe}\`${row.changes.length > 0 ? `, ${row.initialWeights ? 'then' : 'with'} \`${row.changes.join(' ')}\`` : ''}` +
+  (row.chosenOn === 'test' ? ' (epoch chosen on test: not held out)' : '');
+
 const recipes = tableOf(
   ['data', 'recipe', ...COLUMNS, 'Markov hr@10', 'epoch', 'seed', 'wall clock', 'digest'],
   rows
     .filter(row => row.recipe)
     .map(row => [
       row.data,
-      `\`${row.recipe}\`${row.changes.length > 0 ? `, ${row.initialWeights ? 'then' : 'with'} \`${row.changes.join(' ')}\`` : ''}` +
-        (row.chosenOn === 'test' ? ' (epoch chosen on test)' : ''),
+      named(row),
       ...COLUMNS.map(name => figure(row.model, name)),
       figure(row.markov, 'hr@10'),
       `${row.chosenEpoch} of ${row.epochs}`,
       row.seed,
       minutes(row),
       `\`${row.digest.slice(0, 12)}\``,
+    ]),
+);
+
+/** Rows that differ in nothing but the seed, where there are several: mean, and the lowest and highest. */
+const bySetting = new Map();
+for (const row of rows.filter(({ recipe }) => recipe)) {
+  const setting = `${row.command.replace(/ --seed \d+/, '')} ${row.fingerprint}`;
+  bySetting.set(setting, [...(bySetting.get(setting) ?? []), row]);
+}
+const spread = (group, name) => {
+  const values = group.map(row => row.model[name].value);
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const text = value => value.toFixed(4).replace(/^0/, '');
+  return `${text(values.reduce((sum, value) => sum + value, 0) / values.length)} (${text(low)} to ${text(high)})`;
+};
+const seeds = tableOf(
+  ['data', 'recipe', 'seeds', 'hr@10', 'ndcg@10', 'hr@50', 'hr@200'],
+  [...bySetting.values()]
+    .filter(group => group.length > 1)
+    .map(group => [
+      group[0].data,
+      named(group[0]),
+      group.map(row => row.seed).join(', '),
+      ...['hr@10', 'ndcg@10', 'hr@50', 'hr@200'].map(name => spread(group, name)),
     ]),
 );
 
@@ -136,4 +164,9 @@ const defaults = tableOf(
 const page = join(docs, 'results.md');
 const put = (text, name, content) =>
   text.replace(new RegExp(`(<!-- ${name} -->)[\\s\\S]*?(<!-- end -->)`), `$1\n${content}\n$2`);
-writeFileSync(page, put(put(readFileSync(page, 'utf8'), 'table', recipes), 'defaults', defaults));
+const tables = { table: recipes, defaults, seeds };
+const filled = Object.entries(tables).reduce(
+  (text, [name, content]) => put(text, name, content),
+  readFileSync(page, 'utf8'),
+);
+writeFileSync(page, filled);
