@@ -6,7 +6,7 @@ import type { SequenceSource } from '../data/sequence-source.js';
 import { fitPriors } from '../eval/priors/fit-priors.js';
 import { PRIOR_WEIGHTS, type PriorWeights } from '../eval/priors/weights.js';
 import type { Model } from '../nn/model.js';
-import { type RunFolder, runIdentity } from '../train/run-folder.js';
+import type { RunFolder } from '../train/run-folder.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { canonicalJson, sha256 } from '../util/hash.js';
@@ -62,7 +62,7 @@ export async function fitRunPriors({ run, model, source, config }: FitRunInput):
   const { cases, alone, together } = fitted;
   const weights = together >= alone ? fitted.weights : null;
   const priors: RunPriors = { weights, cases, metric: judge, alone, together };
-  const content = { format: 'turbogr-priors', identity: runIdentity(run.description), ...priors };
+  const content = { format: 'turbogr-priors', identity: run.identity, ...priors };
   const whole = { ...content, checksum: sha256(canonicalJson(content)) };
   writeFileAtomic(run.priors, `${JSON.stringify(whole, null, 2)}\n`);
   return priors;
@@ -83,8 +83,7 @@ export function readRunPriors(run: RunFolder): PriorWeights | undefined {
   const { checksum, ...content } = found.data;
   if (sha256(canonicalJson(content)) !== checksum)
     throw refuse('does not match its checksum: it was edited or damaged');
-  const { shorter = [] } = run.description;
-  if (![runIdentity(run.description), ...shorter].includes(content.identity)) throw refuse('belongs to another run');
+  if (!run.identities.includes(content.identity)) throw refuse('belongs to another run');
   return content.weights ?? undefined;
 }
 

@@ -16,7 +16,7 @@ import type { Ranks } from '../dist/launch/join-ranks.js';
 import { Device } from '../native/device.js';
 import { Model } from '../nn/model.js';
 import { chosenCheckpoint, openChosenWeights } from '../train/chosen-weights.js';
-import { holdRun, placeOf, RunFolder, runIdentity } from '../train/run-folder.js';
+import { holdRun, placeOf, RunFolder } from '../train/run-folder.js';
 import { UserError } from '../util/errors.js';
 import { sha256File } from '../util/hash.js';
 import { extendWeights, type ExtendedWeights } from './extend-weights.js';
@@ -62,7 +62,7 @@ async function lead(ranks: Ranks, options: UpdateOptions): Promise<TrainReport> 
   }
   const base = openStore(parent, options.store);
   const log = { files, choices: newerChoices(parent, base, options.prepare) };
-  const origin = { identity: runIdentity(parent.description), step: chosenCheckpoint(parent).step };
+  const origin = { identity: parent.identity, step: chosenCheckpoint(parent).step };
   const path = options.run ?? (await freeFolder(options.parent, origin, log));
   using lock = await holdRun(path);
   if (!RunFolder.exists(path)) await beginOrLeaveNothing({ path, parent, base, origin, log, options });

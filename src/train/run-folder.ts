@@ -66,15 +66,10 @@ export type RunDescription = Omit<RunFile, 'format' | 'version' | 'checksum' | '
 /** Keys of the config that never change a result: they are no part of a run's identity and may change between resumes. */
 export const FREE_KEYS = ['threads', 'overlap', 'mapTables', 'checkpoint'] as const;
 
-export function runIdentity(description: RunDescription): string {
+function identityOf(description: Omit<RunDescription, 'config'> & { config: object }): string {
   const { model, fingerprint, content, items, initialWeights } = description;
-  const {
-    threads: _threads,
-    overlap: _overlap,
-    mapTables: _mapped,
-    checkpoint: _checkpoint,
-    ...config
-  } = description.config;
+  const free: readonly string[] = FREE_KEYS;
+  const config = Object.fromEntries(Object.entries(description.config).filter(([key]) => !free.includes(key)));
   return sha256(canonicalJson({ config, model, fingerprint, content, items, initial: initialWeights?.sha256 }));
 }
 
@@ -104,15 +99,23 @@ export async function holdRun(path: string): Promise<FolderLock> {
   };
 }
 
+interface Held {
+  lock?: FolderLock | undefined;
+  identity?: string;
+}
+
 export class RunFolder {
   readonly path: string;
   readonly description: RunDescription;
+  /** A hash of all that decides the result, as it was written: keys that the config has got since do not change it. */
+  readonly identity: string;
   readonly #lock: FolderLock | undefined;
   #verified: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, description: RunDescription, lock: FolderLock | undefined) {
+  private constructor(path: string, description: RunDescription, { lock, identity }: Held = {}) {
     this.path = path;
     this.description = description;
+    this.identity = identity ?? identityOf(description);
     this.#lock = lock;
   }
 
@@ -130,31 +133,32 @@ export class RunFolder {
       if (known.checkpoints().steps().length > 0) return known.#continueAs(description);
     }
     writeRunFile(path, description);
-    return new RunFolder(path, description, lock);
+    return new RunFolder(path, description, { lock });
   }
 
   /** With a `lock` for writing, without one for reading. */
   static open(path: string, lock?: FolderLock): RunFolder {
     const { format: _format, version: _version, checksum: _checksum, config, ...rest } = readRunFile(path);
-    return new RunFolder(path, { ...rest, config: resolveConfig(config) }, lock);
+    const identity = identityOf({ ...rest, config });
+    return new RunFolder(path, { ...rest, config: resolveConfig(config) }, { lock, identity });
   }
 
   /** Another rank's run, of which this one knows the description and touches nothing. */
   static follow(description: RunDescription): RunFolder {
-    return new RunFolder('', description, undefined);
+    return new RunFolder('', description);
   }
 
   #continueAs(wanted: RunDescription): RunFolder {
     const known = this.description;
     const sameLength = { ...wanted, config: { ...wanted.config, epochs: known.config.epochs } };
-    const same = runIdentity(known) === runIdentity(sameLength);
+    const same = identityOf(known) === identityOf(sameLength);
     const longer = same && longerRun(this.path, known.config, wanted.config);
     if (longer) {
-      const extended = { ...known, config: longer, shorter: [...(known.shorter ?? []), runIdentity(known)] };
+      const extended = { ...known, config: longer, shorter: [...(known.shorter ?? []), this.identity] };
       writeRunFile(this.path, extended);
-      return new RunFolder(this.path, extended, this.#lock).#continueAs(wanted);
+      return new RunFolder(this.path, extended, { lock: this.#lock }).#continueAs(wanted);
     }
-    if (runIdentity(known) !== runIdentity(wanted)) {
+    if (identityOf(known) !== identityOf(wanted)) {
       throw new UserError(
         'run-exists',
         `${this.path} holds another run: ${describeDifference(known, wanted)}`,
@@ -163,7 +167,7 @@ export class RunFolder {
     }
     const { threads, overlap, mapTables, checkpoint } = wanted.config;
     const config = { ...known.config, overlap, mapTables, checkpoint, ...(threads !== undefined && { threads }) };
-    return new RunFolder(this.path, { ...known, config }, this.#lock);
+    return new RunFolder(this.path, { ...known, config }, { lock: this.#lock, identity: this.identity });
   }
 
   /** The first of the places where it may be that exists; the last one when none does. */
@@ -188,10 +192,14 @@ export class RunFolder {
     return join(this.path, 'ranks.safetensors');
   }
 
+  /** Its own, and those it had when it was shorter. */
+  get identities(): readonly [string, ...string[]] {
+    return [this.identity, ...(this.description.shorter ?? [])];
+  }
+
   checkpoints(): CheckpointFolder {
     const folder = join(this.path, 'checkpoints');
-    const identities = [runIdentity(this.description), ...(this.description.shorter ?? [])];
-    return new CheckpointFolder(folder, identities, async () => {
+    return new CheckpointFolder(folder, this.identities, async () => {
       await this.#verified;
       this.#lock?.assertHeld();
     });

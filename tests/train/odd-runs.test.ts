@@ -3,7 +3,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { resolveConfig } from '../../src/config/resolve.js';
 import { type ConfigInput, exportWeights, openRecommender, train } from '../../src/index.js';
+import { RunFolder } from '../../src/train/run-folder.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-odd-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -43,6 +45,26 @@ test.skipIf(process.platform !== 'linux')('opening a run that fails gives its th
   const before = threads();
   for (let k = 0; k < 5; k++) expect(() => openRecommender(run, { weights })).toThrow('torn.safetensors');
   expect(threads()).toBeLessThanOrEqual(before + 1); // Node's own may come and go
+});
+
+test('a run that was written before its config had some key keeps its checkpoints', async () => {
+  const path = join(folder, 'older');
+  const { priors: _newer, ...older } = resolveConfig({});
+  const place = { relative: 'x', absolute: 'x' };
+  const decided = { model: 'hstu', store: place, fingerprint: 'f', content: 'c', items: 3 };
+  mkdirSync(path);
+  // As an earlier version of the program would have written it.
+  const written = RunFolder.create(path, {
+    ...decided,
+    config: Object.assign(resolveConfig({}), { priors: undefined }),
+  });
+  await written.checkpoints().write({ step: 4, best: null, state: {}, files: {} });
+  expect(JSON.parse(readFileSync(join(path, 'run.json'), 'utf8'))).toMatchObject({ config: older });
+  const opened = RunFolder.open(path);
+  expect(opened.description.config.priors).toBe(resolveConfig({}).priors);
+  expect(opened.checkpoints().latest()).toMatchObject({ checkpoint: { step: 4 }, refused: [] });
+  const continued = RunFolder.create(path, { ...decided, config: resolveConfig({}) });
+  expect(continued.checkpoints().latest()).toMatchObject({ checkpoint: { step: 4 }, refused: [] });
 });
 
 test('an export that cannot be finished leaves what was there, and nothing half written', async () => {
