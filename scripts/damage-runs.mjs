@@ -95,11 +95,11 @@ class User {
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-damage-'));
 const user = new User(folder);
 const counts = { mutations: 0, refused: 0, harmless: 0, silent: 0, raw: 0, died: 0, hang: 0 };
-let stopped = false;
-process.once('SIGINT', () => (stopped = true)); // the counts so far are printed
+const stop = new AbortController();
+process.once('SIGINT', () => stop.abort()); // the counts so far are printed
 try {
   await makeSoundThings(folder);
-  for (; counts.mutations < Number(values.mutations) && !stopped; counts.mutations++) {
+  for (; counts.mutations < Number(values.mutations) && !stop.signal.aborted; counts.mutations++) {
     const seed = Number(values.seed) * 1_000_003 + counts.mutations;
     const kind = KINDS[counts.mutations % KINDS.length];
     const { done, results } = await user.use(kind, seed);
