@@ -106,7 +106,7 @@ function converse(
         reject(explainDeath(killedBy ?? `status ${status}`, { said, folder: job.folder }));
       }
     });
-    child.send(job);
+    child.send(job, () => undefined); // a child that is gone already is told by 'close'
   });
 }
 
