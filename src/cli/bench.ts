@@ -3,7 +3,7 @@ import { Command } from '@commander-js/extra-typings';
 import { benchBalanceCommand } from '../bench/balance.js';
 import { benchKernelsCommand } from '../bench/kernels.js';
 import { benchLanesCommand } from '../bench/lanes.js';
-import { benchNegativesCommand } from '../bench/negatives.js';
+import { benchNegativesCommand } from '../bench/negatives/negatives.js';
 import { benchPaperCommand } from '../bench/paper/paper.js';
 import { benchPrepareCommand } from '../bench/prepare.js';
 import { benchScaleCommand } from '../bench/scale.js';

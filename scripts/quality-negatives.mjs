@@ -1,0 +1,113 @@
+// What ways to use negatives give in quality: ML-1M (or another log), several seeds each, mean and spread of the test
+// figures, beside the paper's Table 8. Hours of work: every run has checkpoints, and a script that is started again goes on
+// where it was ended, run by run. Needs the built command line: npm run build.
+//
+//   node scripts/quality-negatives.mjs STORE [--out quality-negatives] [--seeds 3] [--recipe ml-1m-hstu] [--only '64 real']
+//   node scripts/quality-negatives.mjs STORE --table     prints the table of what is there
+//   node scripts/quality-negatives.mjs STORE --quick     one epoch of a small model: that it runs
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+
+/** By name: settings of a run, and what the paper's Table 8 has for it (HR@100, HR@1000, NDCG@10, NDCG@200; small model). */
+const WAYS = {
+  '128 real': { set: ['count=128'], paper: '.1020 .3174 .0114 .0331' },
+  '128 real, FP16': { set: ['count=128', 'storage=f16'] },
+  '64 real': { set: ['count=64'] },
+  '64, k = 2': { set: ['count=64', 'sharing.factor=2'], paper: '.1060 .3172 .0128 .0349' },
+  '64, k = 4': { set: ['count=64', 'sharing.factor=4'] },
+  '32, k = 4': { set: ['count=32', 'sharing.factor=4'] },
+  'pool 8,192, 128 of it': { set: ['count=128', 'pool=8192'] },
+};
+const FIGURES = ['hr@10', 'hr@200', 'ndcg@10'];
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    out: { type: 'string', default: 'quality-negatives' },
+    seeds: { type: 'string', default: '3' },
+    recipe: { type: 'string', default: 'ml-1m-hstu' },
+    only: { type: 'string', multiple: true },
+    quick: { type: 'boolean', default: false },
+    table: { type: 'boolean', default: false },
+  },
+});
+const [store] = positionals;
+if (store === undefined) fail('Name a store, as `turbogr prepare` makes it: node scripts/quality-negatives.mjs STORE');
+const names = values.only ?? Object.keys(WAYS);
+for (const name of names) if (!(name in WAYS)) fail(`no way "${name}"; there are: ${Object.keys(WAYS).join('; ')}`);
+const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => i + 1);
+
+mkdirSync(values.out, { recursive: true });
+if (!values.table) for (const seed of seeds) for (const name of names) train(name, seed);
+const text = tableOf();
+writeFileSync(join(values.out, 'table.md'), text);
+process.stdout.write(text);
+
+/** Seeds one after the other, so that the table fills evenly. A run that has ended is left as it is. */
+function train(name, seed) {
+  const run = runOf(name, seed);
+  if (existsSync(join(run, 'report.json'))) return;
+  const settings = [
+    `seed=${seed}`,
+    ...WAYS[name].set.map(setting => `loss.negatives.${setting}`),
+    ...(values.quick ? ['epochs=1', 'model.d=16', 'model.blocks=1', 'model.heads=1'] : []),
+  ];
+  const flags = settings.flatMap(setting => ['--set', setting]);
+  const args = ['train', store, '--run', run, '--recipe', values.recipe, ...flags];
+  console.error(`${name}, seed ${seed}: turbogr ${args.join(' ')}`);
+  const { status } = spawnSync(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
+  if (status !== 0) fail(`it ended with ${status}; start the script again to go on with this run`);
+}
+
+function runOf(name, seed) {
+  return join(values.out, `${name.replaceAll(/[^\w]+/g, '-')}-seed-${seed}`);
+}
+
+/** Test figures of a run that has ended, by name. */
+function figuresOf(name, seed) {
+  const report = join(runOf(name, seed), 'report.json');
+  return existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).test.metrics.model : undefined;
+}
+
+function tableOf() {
+  const rows = names.map(name => {
+    const found = seeds.map(seed => figuresOf(name, seed)).filter(test => test !== undefined);
+    const cells = FIGURES.map(figure => meanAndSpread(found.map(test => test[figure].value)));
+    return `| ${[name, ...cells, found.length, WAYS[name].paper ?? ''].join(' | ')} |`;
+  });
+  const head = [
+    'negatives',
+    ...FIGURES.map(figure => figure.toUpperCase()),
+    'seeds',
+    'paper: HR@100 HR@1000 NDCG@10 NDCG@200',
+  ];
+  const lines = [`| ${head.join(' | ')} |`, `|${'---|'.repeat(head.length)}`, ...rows];
+  const [plain, half] = ['128 real', '128 real, FP16'].map(name => seeds.map(seed => figuresOf(name, seed)));
+  const pairs = seeds.flatMap((_, i) => (plain[i] && half[i] ? [[plain[i], half[i]]] : []));
+  if (pairs.length > 0) {
+    const difference = figure => mean(pairs.map(([a, b]) => b[figure].value - a[figure].value)).toFixed(5);
+    lines.push('', `FP16 less f32, mean of ${pairs.length}: ${FIGURES.map(f => `${f} ${difference(f)}`).join(', ')}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function meanAndSpread(numbers) {
+  if (numbers.length === 0) return '';
+  const spread = Math.max(...numbers) - Math.min(...numbers);
+  return `${mean(numbers).toFixed(4)} ± ${(spread / 2).toFixed(4)}`;
+}
+
+function mean(numbers) {
+  return numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+}
+
+function fail(message) {
+  console.error(`quality-negatives: ${message}`);
+  process.exit(1);
+}

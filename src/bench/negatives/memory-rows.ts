@@ -1,0 +1,61 @@
+// Memory that the loss adds to states and table at D = 1024, against a tensor of all negatives' rows: rows read where they
+// are, and rows fetched beside the table in FP16, a hundred positions at a time.
+//
+// T tokens, R negatives per token, D width.
+
+import { Device } from '../../native/device.js';
+import { NegativeSegments } from '../../negatives/negative-segments.js';
+import { drawNegatives } from '../../ops/draw-negatives.js';
+import { sampledSoftmax } from '../../ops/sampled-softmax.js';
+import { Tape } from '../../ops/tape.js';
+import { randomProblem } from './problem.js';
+import type { NegativesRow, NegativesSize } from './row.js';
+
+const [WIDTH, ITEMS, SEGMENT] = [1024, 100_000, 100];
+const PAPER = [
+  [32, '22.21 -> 17.42 GB of the whole'],
+  [64, '31.64 -> 23.44 GB'],
+  [128, '50.39 -> 34.27 GB (-32 %)'],
+] as const;
+
+export async function memoryRows({ tokens, threads }: NegativesSize): Promise<NegativesRow[]> {
+  const rows: NegativesRow[] = [];
+  for (const segment of [0, SEGMENT]) {
+    for (const [count, paper] of PAPER) {
+      const added = await addedBytes({ tokens, count, segment, threads });
+      const how = segment === 0 ? 'rows where they are' : `FP16 in segments of ${segment}`;
+      rows.push({
+        name: `memory of the negative path, R = ${count}, D = 1024, ${how}, of the materialised tensor`,
+        value: (100 * added) / (4 * tokens * count * WIDTH),
+        unit: '%',
+        paper,
+      });
+    }
+  }
+  return rows;
+}
+
+interface Measured {
+  tokens: number;
+  count: number;
+  segment: number;
+  threads: number | undefined;
+}
+
+async function addedBytes({ tokens, count, segment, threads }: Measured): Promise<number> {
+  using device = Device.open(threads === undefined ? {} : { threads });
+  const { u, items, positives } = randomProblem(device, { tokens, width: WIDTH, items: ITEMS });
+  using tape = new Tape(device, { training: true });
+  tape.watch(u);
+  await device.sync();
+  const before = device.stats().reservedBytes;
+  const negatives = tape.own(device.tensor([tokens, count], 'i32'));
+  drawNegatives(device, negatives, { seed: 1, step: 0, purpose: 2 }, { kind: 'uniform', count: ITEMS });
+  const source = { device, from: items.value, ids: negatives, dtype: 'f16', normalizedEps: 1e-6 } as const;
+  const segments =
+    segment === 0 ? undefined : tape.own(new NegativeSegments({ ...source, size: segment, stream: 'sparse' }));
+  sampledSoftmax(tape, u, items, { positives, negatives, segments, temperature: 0.05, normalizeItem: true });
+  await device.sync();
+  // The gradient of the states is there without negatives too.
+  return device.stats().reservedBytes - before - 4 * tokens * WIDTH;
+}

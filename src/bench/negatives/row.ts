@@ -1,0 +1,23 @@
+// One measured figure of `turbogr bench negatives`, and the sizes that decide what is measured.
+
+export interface NegativesRow {
+  name: string;
+  value: number;
+  unit: string;
+  /** What the paper reports for the same thing, where it does. */
+  paper?: string;
+}
+
+export interface NegativesSize {
+  /** Width, blocks, tokens, items and number of the steps. */
+  d: number;
+  blocks: number;
+  tokens: number;
+  items: number;
+  steps: number;
+  /** Items of the full softmax. */
+  catalogue: number;
+  /** Rows of the 16-bit table. */
+  tableRows: number;
+  threads?: number | undefined;
+}
