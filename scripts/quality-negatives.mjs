@@ -22,7 +22,7 @@ const WAYS = {
   '64, k = 2': { set: ['count=64', 'sharing.factor=2'], paper: '.1060 .3172 .0128 .0349' },
   '64, k = 4': { set: ['count=64', 'sharing.factor=4'] },
   '32, k = 4': { set: ['count=32', 'sharing.factor=4'] },
-  'pool 8,192, 128 of it': { set: ['count=128', 'pool=8192'] },
+  'pool of 1,024, 128 of it': { set: ['count=128', 'pool=1024'] },
 };
 const FIGURES = ['hr@10', 'hr@200', 'ndcg@10'];
 
