@@ -3,7 +3,7 @@
 
 import type { Command } from '@commander-js/extra-typings';
 import { parseAssignments, readConfigFile, type UncheckedConfig } from '../config/resolve.js';
-import { positiveNumber, wholeNumber } from '../util/number-flags.js';
+import { countNumber, positiveNumber, wholeNumber } from '../util/number-flags.js';
 
 function collect(value: string, earlier: string[]): string[] {
   return [...earlier, value];
@@ -19,7 +19,8 @@ export function withConfigFlags<A extends unknown[]>(command: Command<A>) {
     .option('--epochs <count>', 'epochs to train', wholeNumber)
     .option('--lr <rate>', 'peak learning rate', positiveNumber)
     .option('--seed <number>', 'same seed, same weights', wholeNumber)
-    .option('--threads <count>', 'worker threads; never changes a result', wholeNumber);
+    .option('--threads <count>', 'worker threads; never changes a result', wholeNumber)
+    .option('--group-size <count>', 'ranks that hold a large table together; never changes a result', countNumber);
 }
 
 export interface ConfigFlags {
@@ -32,12 +33,13 @@ export interface ConfigFlags {
   lr?: number | undefined;
   seed?: number | undefined;
   threads?: number | undefined;
+  groupSize?: number | undefined;
 }
 
 /** The config that the flags describe, unchecked: `resolveConfig` checks it. */
 export async function readConfigFlags(flags: ConfigFlags): Promise<UncheckedConfig[]> {
   const file = flags.config === undefined ? {} : await readConfigFile(flags.config);
-  const { recipe, model, size, epochs, lr, seed, threads } = flags;
+  const { recipe, model, size, epochs, lr, seed, threads, groupSize } = flags;
   const short = {
     recipe,
     model: defined({ kind: model, size }),
@@ -45,6 +47,7 @@ export async function readConfigFlags(flags: ConfigFlags): Promise<UncheckedConf
     epochs,
     seed,
     threads,
+    groupSize,
   };
   return [file, parseAssignments(flags.set), defined(short)];
 }

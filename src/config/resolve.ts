@@ -162,6 +162,23 @@ function checkTables({ optimizer: { table, tableStorage, ema } }: Config): void 
   if (ema !== undefined) refuse(`optimizer.ema = ${ema}, which is f32`, 'Leave optimizer.ema out.');
 }
 
+/** Rows can be fetched ahead where a step reads some of them and changes some of them. */
+function checkStaleness({ staleness, loss, optimizer }: Config): void {
+  if (staleness === 0) return;
+  const against =
+    loss.kind === 'full-softmax'
+      ? 'loss.kind = full-softmax, which reads every row in every step'
+      : optimizer.table === 'adamw'
+        ? 'optimizer.table = adamw, which changes every row in every step'
+        : optimizer.tableStorage !== 'f32' && `optimizer.tableStorage = ${optimizer.tableStorage}`;
+  if (!against) return;
+  throw new UserError(
+    'bad-value',
+    `config: staleness = ${staleness} with ${against}`,
+    'Leave staleness at 0, or use a sampled loss, optimizer.table = lazy-adam or row-adagrad, and rows in f32.',
+  );
+}
+
 /** Derived values and rules that span several keys. */
 function finish(config: Config): ResolvedConfig {
   const { model } = config;
@@ -181,6 +198,7 @@ function finish(config: Config): ResolvedConfig {
   }
   checkNegatives(config.loss.negatives);
   checkTables(config);
+  checkStaleness(config);
   const width = model.d / model.heads;
   return { ...config, model: { ...model, dqk: model.dqk ?? width, dv: model.dv ?? width } };
 }

@@ -189,6 +189,16 @@ export const configSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('item table and its optimiser state in memory-mapped files, larger than memory. Never changes a result'),
+  staleness: z
+    .union([z.literal([0, 1, 2]), z.literal('exact')])
+    .default(0)
+    .describe(
+      'steps by which item rows may be read before the updates are in, so that fetching them costs no time; exact: fetched one step early, changed rows again; the weights of 0',
+    ),
+  groupSize: positive
+    .max(65_536)
+    .optional()
+    .describe('ranks that hold a large table together; those of a node unless given. Never changes a result'),
   window: z
     .enum(['latest', 'sliding'])
     .default('latest')

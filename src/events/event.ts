@@ -43,6 +43,10 @@ export interface StepDone {
   mfuPaper?: number;
   /** Per trained token, on some steps: draws that count once, masked draws, and repetitions of an earlier draw. */
   negatives?: { effective: number; masked: number; repeated: number };
+  /** With staleness 1 or 2: share of the item rows read that an update not yet seen had changed. */
+  stale?: number;
+  /** With staleness exact: share of the item rows read that were sent again after the update. */
+  resent?: number;
 }
 
 export interface EpochDone {

@@ -10,7 +10,9 @@ import type { SequenceStore } from '../data/store/sequence-store.js';
 import type { Model } from '../nn/model.js';
 import { syncFolder } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
+import { WHOLE } from '../util/row-shard.js';
 import { SafetensorsFile, SafetensorsWriter, type TensorSpec } from '../util/safetensors.js';
+import type { TensorFile } from '../util/tensor-file.js';
 
 export interface ExtendedWeights {
   /** New items that started from neighbours, from features, and from the mean of all. */
@@ -21,7 +23,7 @@ export interface ExtendedWeights {
 
 export interface ExtendWeightsInput {
   /** The weights so far. */
-  weights: SafetensorsFile;
+  weights: TensorFile;
   /** Names and shapes that are wanted. */
   model: Pick<Model, 'all'>;
   source: SequenceStore;
@@ -62,13 +64,15 @@ function isTable(name: string): boolean {
   return name === 'items' || name === 'actions' || name.startsWith('features.');
 }
 
-function readRows(weights: SafetensorsFile, name: string, d: number): Float32Array {
+function readRows(weights: TensorFile, name: string, d: number): Float32Array {
   const shape = weights.tensors.get(name)?.shape;
   if (shape?.[1] !== d) throw mismatch(weights, name);
-  return weights.read(name, 'F32');
+  const rows = new Float32Array(shape[0]! * d);
+  weights.readRows(name, WHOLE, 0, rows);
+  return rows;
 }
 
-function mismatch(weights: SafetensorsFile, name: string): UserError {
+function mismatch(weights: TensorFile, name: string): UserError {
   const message = `${weights.path}: "${name}" does not fit the model of the update`;
   return new UserError(
     'weights-mismatch',

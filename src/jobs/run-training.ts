@@ -8,10 +8,12 @@ import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceStore } from '../data/store/sequence-store.js';
 import { costOf } from '../dist/balance/cost.js';
 import { gatherJson } from '../dist/comm/communicator.js';
+import { formGroups } from '../dist/shard/rank-groups.js';
 import { agreeOn, type Fingerprints, type Ranks } from '../dist/launch/join-ranks.js';
 import { countItems } from '../eval/known-events.js';
 import { findAddon } from '../native/addon.js';
 import { Device } from '../native/device.js';
+import { trustedCheckpoint } from '../train/checkpoint.js';
 import { chosenCheckpoint } from '../train/chosen-weights.js';
 import { Learner } from '../train/learner.js';
 import { planSteps, plannedSteps } from '../train/plan-steps.js';
@@ -62,7 +64,8 @@ export async function runTraining(
   try {
     const shape = shapeModel(config, source, options.model);
     const counts = countItems(source, config.trainOn === 'train' ? 'validation' : 'test');
-    const learner = new Learner({ device, config, shape, counts, world, tableFolder: run.path });
+    const groups = await formGroups(world, config.groupSize);
+    const learner = new Learner({ device, config, shape, counts, groups, tableFolder: run.path });
     const peakFlops = leads ? await measurePeak(device) : 1;
     const plans = planSteps(
       source,
@@ -96,7 +99,7 @@ export async function runTraining(
       plans,
       world,
       peakFlops,
-      onFresh: () => loadInitialWeights(run, learner),
+      initialWeights: () => initialWeights(run),
       ...validate,
       ...(sampler && { sample: (step, pause) => sampler.after(step, pause) }),
       onEvent: event => {
@@ -109,9 +112,13 @@ export async function runTraining(
     trace?.write();
     const done = result.reason !== 'interrupted';
     const { best } = early;
-    if (leads && done && best && best.step !== result.step) learner.takeEvaluated(chosenCheckpoint(run));
+    if (done && best && best.step !== result.step) {
+      const [path] = await gatherJson(world, leads ? resolve(chosenCheckpoint(run).path) : '');
+      learner.takeEvaluated(trustedCheckpoint(path!));
+    }
     await verified;
-    const { evaluated } = learner;
+    const digest = await learner.digest(learner.evaluated);
+    const evaluated = (await learner.wholeEvaluated()) ?? learner.evaluated;
     const priors = leads && done ? await fitRunPriors({ run, model: evaluated, source, config }) : undefined;
     const weights = priors?.weights;
     const tested =
@@ -122,7 +129,6 @@ export async function runTraining(
     const how = { model: evaluated, source, config, part: 'test', ...(weights && { priors: weights }) } as const;
     const evaluation = tested ? await evaluateModel(how) : undefined;
     const test = evaluation?.report;
-    const digest = await evaluated.digest();
     if (evaluation) saveRunRanks(run, evaluation, digest);
     const stillImproving = done && result.reason !== 'patience' && best !== null && early.waited === 0;
     const judged = { store: source.folder, epochs: config.epochs };
@@ -173,16 +179,16 @@ function fingerprintsOf(source: SequenceStore): Fingerprints {
 }
 
 /** Exported weights to start from; they must be the ones that the run was begun with. */
-function loadInitialWeights(run: RunFolder, learner: Learner): void {
-  const { initialWeights } = run.description;
-  if (!initialWeights) return;
-  const file = run.find(initialWeights.place);
-  if (!existsSync(file) || sha256File(file) !== initialWeights.sha256) {
+function initialWeights(run: RunFolder): string | undefined {
+  const { initialWeights: given } = run.description;
+  if (!given) return undefined;
+  const file = run.find(given.place);
+  if (!existsSync(file) || sha256File(file) !== given.sha256) {
     throw new UserError(
       'other-weights',
       `${file} ${existsSync(file) ? 'is no longer the file' : 'is gone, the file'} that ${run.path} was to start from`,
       'Put it back as it was, or train a new run: --run names it.',
     );
   }
-  learner.start(file);
+  return resolve(file);
 }

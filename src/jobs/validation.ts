@@ -8,10 +8,11 @@ import { logLikelihood } from '../eval/log-likelihood.js';
 import { metricOf } from '../eval/metrics.js';
 import { rankCases } from '../eval/rank-cases.js';
 import { validationBaselines } from '../eval/validation-baselines.js';
+import type { Model } from '../nn/model.js';
 import type { Learner } from '../train/learner.js';
 
 export interface Validation {
-  validate: () => Promise<number>;
+  validate: (model: Model) => Promise<number>;
   /** Absent for log-likelihood, which baselines do not have. */
   baselines?: () => Record<string, number>;
 }
@@ -27,11 +28,11 @@ export function validation(
   if ((part === 'validation' && trainOn !== 'train') || !ends.some((end, user) => end > starts[user]!))
     return undefined;
   const held = { source, part, ...(users && { users }) } as const;
-  if (metric === 'loglik') return { validate: () => logLikelihood({ ...held, model: learner.evaluated }) };
+  if (metric === 'loglik') return { validate: model => logLikelihood({ ...held, model }) };
   const which = { ...held, exclude, targets };
   const { maxLength } = learner.model.definition;
   return {
-    validate: async () => metricOf(await rankCases({ ...which, model: learner.evaluated }), metric),
+    validate: async model => metricOf(await rankCases({ ...which, model }), metric),
     baselines: () => validationBaselines({ ...which, maxLength }, metric),
   };
 }

@@ -68,6 +68,13 @@ export class NegativeSampler {
     if (settings.kind === 'mixed') device.upload(this.logq, logOfMixture(settings.shares, counts, weights));
   }
 
+  /** How many ids a draw for so many tokens has. */
+  mostDraws(tokens: number): number {
+    const { count, pool, sharing } = this.#settings;
+    if (pool > 0 && count >= pool) return pool;
+    return Math.ceil(tokens / sharing.factor) * sharing.factor * count;
+  }
+
   /** Keyed by the lane and the place of each draw: neither threads nor ranks nor a resumed run change them. */
   draw(events: MaskedEvents, key: RandomKey, stream?: StreamName): Draws {
     const { count, pool, mask, sharing } = this.#settings;

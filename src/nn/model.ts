@@ -12,9 +12,10 @@ import type { RowDtype } from '../ops/row-source.js';
 import { Table } from '../ops/table.js';
 import type { Tape } from '../ops/tape.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
-import type { Tensor } from '../tensor/tensor.js';
+import type { Shape, Tensor } from '../tensor/tensor.js';
 import { UserError } from '../util/errors.js';
-import type { SafetensorsFile } from '../util/safetensors.js';
+import { ownedRows, type RowShard, WHOLE } from '../util/row-shard.js';
+import type { TensorFile } from '../util/tensor-file.js';
 import { BatchTensors } from './batch-tensors.js';
 import type { ModelDefinition, Weights } from './definition.js';
 import { initialize } from './initialize.js';
@@ -26,7 +27,20 @@ import { Scorer } from './scorer.js';
 /** A tensor of the model, by the name it has in files. */
 export interface NamedWeight {
   readonly name: string;
+  /** All of its rows, or those of a shard. */
   readonly value: Tensor<RowDtype>;
+  /** Of the whole tensor. */
+  readonly shape: Shape;
+  readonly shard: RowShard;
+}
+
+/** A weight on its way to a file; `read` gives the rows of the shard. */
+export interface StoredWeight {
+  readonly name: string;
+  readonly dtype: 'F32';
+  readonly shape: Shape;
+  readonly shard: RowShard;
+  readonly read: () => AsyncIterable<Float32Array>;
 }
 
 export class Model {
@@ -46,8 +60,8 @@ export class Model {
   readonly scorer: Scorer;
   readonly #byName: ReadonlyMap<string, Parameter>;
 
-  /** With random weights: the same seed gives the same ones. */
-  constructor(device: Device, shape: ModelShape, seed: number) {
+  /** With random weights: the same seed gives the same ones. `itemShard`: the rows of the item table that are kept here. */
+  constructor(device: Device, shape: ModelShape, seed: number, itemShard: RowShard = WHOLE) {
     this.device = device;
     this.shape = shape;
     const { d } = shape.definition;
@@ -62,17 +76,26 @@ export class Model {
     ];
     this.tables = tableSpecs.map((spec, i) => {
       const { dtype, mappedIn } = (i === 0 ? shape.itemStorage : undefined) ?? { dtype: 'f32' };
-      const size = [spec.rows, spec.cols] as const;
+      const shard = i === 0 ? itemShard : WHOLE;
+      const size = [ownedRows(spec.rows, shard), spec.cols] as const;
       const value = mappedIn === undefined ? device.tensor(size, dtype) : device.mappedTensor(size, dtype, mappedIn);
-      initialize(device, value, spec.init, { seed, step: 0, purpose: i });
-      return new Table(device, spec.name, value, mappedIn);
+      initialize(device, value, spec.init, { seed, step: 0, purpose: i, shard });
+      return new Table(device, spec.name, value, { mappedIn, vocabulary: spec.rows, shard });
     });
     this.parameters = this.specs.map((spec, i) => {
       const value = device.tensor([spec.rows, spec.cols]);
       initialize(device, value, spec.init, { seed, step: 0, purpose: tableSpecs.length + i });
       return new Parameter(device, spec.name, value);
     });
-    this.all = [...this.tables, ...this.parameters];
+    this.all = [
+      ...this.tables.map(({ name, value, vocabulary, shard }) => ({
+        name,
+        value,
+        shape: [vocabulary, value.cols] as const,
+        shard,
+      })),
+      ...this.parameters.map(({ name, value }) => ({ name, value, shape: value.shape, shard: WHOLE })),
+    ];
     this.#byName = new Map(this.parameters.map(parameter => [parameter.name, parameter]));
     const [items, ...sides] = this.tables;
     const [positions] = this.parameters;
@@ -93,7 +116,7 @@ export class Model {
     return {
       blockParameters: countParameters(this.definition.parameters),
       denseParameters: countParameters(this.specs),
-      tableParameters: this.tables.reduce((sum, table) => sum + table.value.size, 0),
+      tableParameters: this.tables.reduce((sum, { vocabulary, value }) => sum + vocabulary * value.cols, 0),
     };
   }
 
@@ -118,32 +141,33 @@ export class Model {
   }
 
   /** The weights by name, for checkpoints and export, all as f32; each is read in pieces when its turn comes. */
-  stored(): { name: string; dtype: 'F32'; shape: readonly number[]; read: () => AsyncIterable<Float32Array> }[] {
-    return this.all.map(({ name, value }) => ({
+  stored(): StoredWeight[] {
+    return this.all.map(({ name, value, shape, shard }) => ({
       name,
       dtype: 'F32',
-      shape: value.shape,
+      shape,
+      shard,
       read: () => readRows(this.device, value),
     }));
   }
 
   /** Overwrites the weights with those of a file; a name or shape that does not fit is refused before any is touched. */
-  load(file: SafetensorsFile): void {
-    for (const { name, value } of this.all) {
+  load(file: TensorFile): void {
+    for (const { name, shape: whole } of this.all) {
       const shape = file.tensors.get(name)?.shape;
-      if (shape?.[0] === value.rows && shape[1] === value.cols) continue;
+      if (shape?.[0] === whole[0] && shape[1] === whole[1]) continue;
       throw new UserError(
         'weights-mismatch',
-        `${file.path}: "${name}" is ${shape ? `[${shape.join(', ')}]` : 'missing'}, the model has [${value.shape.join(', ')}]`,
+        `${file.path}: "${name}" is ${shape ? `[${shape.join(', ')}]` : 'missing'}, the model has [${whole.join(', ')}]`,
         'Load weights of the same architecture, sizes and catalogue.',
       );
     }
-    for (const { name, value } of this.all) {
-      writeRows(this.device, value, (start, into) => file.readInto(name, 'F32', start, into));
+    for (const { name, value, shard } of this.all) {
+      writeRows(this.device, value, (start, into) => file.readRows(name, shard, start, into));
     }
   }
 
-  loadAndClose(file: SafetensorsFile): void {
+  loadAndClose(file: TensorFile): void {
     try {
       this.load(file);
     } finally {
@@ -151,12 +175,13 @@ export class Model {
     }
   }
 
-  /** SHA-256 over names, shapes and bytes of all weights. */
-  async digest(): Promise<string> {
+  /** SHA-256 over names, shapes and bytes of all weights. `whole` reads a divided one in the order of its rows. */
+  async digest(whole?: (weight: NamedWeight) => AsyncIterable<NodeJS.ArrayBufferView>): Promise<string> {
     const hash = createHash('sha256');
-    for (const { name, shape, read } of this.stored()) {
-      hash.update(`${name} ${shape.join('x')}\n`);
-      for await (const piece of read()) hash.update(piece);
+    for (const weight of this.all) {
+      hash.update(`${weight.name} ${weight.shape.join('x')}\n`);
+      const pieces = weight.shard.count === 1 ? readRows(this.device, weight.value) : whole!(weight);
+      for await (const piece of pieces) hash.update(piece);
     }
     return hash.digest('hex');
   }

@@ -6,8 +6,9 @@ import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
 
 export interface ClipScale {
-  /** Scalars both. */
-  squareSum: Tensor<'f32'>;
+  /** [parts, EXACT_WORDS], added up. */
+  squareSum: Tensor<'i64'>;
+  /** A scalar. */
   scale: Tensor<'f32'>;
   maxNorm: number;
 }

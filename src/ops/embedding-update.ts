@@ -13,8 +13,8 @@ import type { Contribution, RowDtype, RowSource } from './row-source.js';
 export type TableUpdate =
   /** Written, or added, to a [V, D] gradient for a dense optimiser. */
   | { kind: 'dense'; grad: GradTarget }
-  /** Added to the square of the global norm, a scalar; nothing is updated. */
-  | { kind: 'square-sum'; to: Tensor<'f32'> }
+  /** Added to an exact sum, the square of the global norm; nothing is updated. */
+  | { kind: 'square-sum'; to: Tensor<'i64'> }
   /** Adam on touched rows only, bias-corrected by the global step. */
   | { kind: 'lazy-adam'; m: Tensor<'f32'>; v: Tensor<'f32'>; hyper: AdamHyper }
   /** One accumulator per row: state[V] += mean g^2; row -= lr g / (sqrt(state) + eps). */

@@ -3,6 +3,7 @@
 import type { RandomKey } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
+import { type RowShard, WHOLE } from '../util/row-shard.js';
 import type { RowDtype } from './row-source.js';
 
 export function fillConstant(device: Device, to: Tensor<'f32'>, value: number): void {
@@ -28,12 +29,22 @@ export function fillNormal(
   device.call('fill_normal').random(key).number(mean).number(std).tensor(to).submit();
 }
 
+export interface TruncNormalOptions {
+  mean?: number;
+  std: number;
+  low: number;
+  high: number;
+  /** `to` holds these rows of a larger matrix, and gets what they would get there. */
+  shard?: RowShard;
+}
+
 /** A normal distribution cut to [low, high] (absolute bounds), by redrawing. */
 export function fillTruncNormal(
   device: Device,
   to: Tensor<RowDtype>,
   key: RandomKey,
-  { mean = 0, std, low, high }: { mean?: number; std: number; low: number; high: number },
+  { mean = 0, std, low, high, shard = WHOLE }: TruncNormalOptions,
 ): void {
-  device.call('fill_trunc_normal').random(key).number(mean).number(std).number(low).number(high).tensor(to).submit();
+  const call = device.call('fill_trunc_normal').random(key).number(mean).number(std).number(low).number(high);
+  call.number(shard.index).number(shard.count).tensor(to).submit();
 }

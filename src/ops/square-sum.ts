@@ -1,12 +1,18 @@
-// to = sum of x^2, or to += it, in double and in order: with clipScale, the global norm of the gradients.
+// to = sum of x^2, or to += it, without rounding between pieces: with clipScale, the global norm of the gradients. Pieces
+// of a gradient that begin at multiples of SQUARE_TILE may be summed anywhere and put together in any order.
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
 
+/** Words of an exact sum (native/kernels/src/exact_sum.rs). */
+export const EXACT_WORDS = 21;
+/** Elements that are summed in double before they are added exactly. */
+export const SQUARE_TILE = 16 * 1024;
+
 export interface SquareSumTarget {
-  /** A scalar. */
-  to: Tensor<'f32'>;
+  /** [1, EXACT_WORDS] */
+  to: Tensor<'i64'>;
   accumulate: boolean;
 }
 

@@ -46,6 +46,8 @@ export function stageRows<D extends RowDtype>(
 export interface StagedRowsOptions {
   /** How the copy is stored; as the table by default. */
   dtype?: RowDtype;
+  /** The copies, where they came from the rows' owners. */
+  rows?: Tensor<RowDtype>;
   stream?: StreamName;
 }
 
@@ -56,18 +58,18 @@ export class StagedRows implements RowSource {
   readonly vocabulary: number;
   readonly rowGradient: RowGradient;
 
-  /** Copies rows `ids` of `table`; it takes the ids over. */
+  /** Copies rows `ids` of `table`, unless they are given; it takes ids and rows over. */
   constructor(
     device: Device,
-    table: { name: string; value: Tensor<RowDtype> },
+    table: { name: string; value: Tensor<RowDtype>; vocabulary: number },
     ids: Tensor<'i32'>,
     options: StagedRowsOptions = {},
   ) {
     this.name = table.name;
     this.ids = ids;
-    this.vocabulary = table.value.rows;
+    this.vocabulary = table.vocabulary;
     const dtype = options.dtype ?? table.value.dtype;
-    this.value = stageRows(device, { from: table.value, ids, dtype }, options.stream);
+    this.value = options.rows ?? stageRows(device, { from: table.value, ids, dtype }, options.stream);
     this.rowGradient = new RowGradient(device, this);
   }
 

@@ -2,12 +2,18 @@
 
 import type { Device } from '../native/device.js';
 import { adamw } from '../ops/adamw.js';
-import { squareSum } from '../ops/square-sum.js';
 import type { Table } from '../ops/table.js';
 import { isF32, type Tensor } from '../tensor/tensor.js';
 import type { TableGradient } from './gradients.js';
 import { disposeRowList } from '../ops/row-list.js';
-import { type NamedState, type TableOptimizer, type TableStep, tableZeros, updateTable } from './table-optimizer.js';
+import {
+  type NamedState,
+  type TableOptimizer,
+  type TableStep,
+  tableSquareSum,
+  tableZeros,
+  updateTable,
+} from './table-optimizer.js';
 
 export class DenseAdamW implements TableOptimizer {
   readonly state: readonly [m: NamedState, v: NamedState];
@@ -22,8 +28,8 @@ export class DenseAdamW implements TableOptimizer {
     this.#device = device;
     this.#table = table;
     this.#value = table.value;
-    const { shape } = table.value;
-    this.state = [tableZeros(device, table, 'm', shape), tableZeros(device, table, 'v', shape)];
+    const { cols } = table.value;
+    this.state = [tableZeros(device, table, 'm', cols), tableZeros(device, table, 'v', cols)];
   }
 
   /** A gradient of all rows. */
@@ -35,8 +41,8 @@ export class DenseAdamW implements TableOptimizer {
     return { kind: 'dense', grad: this.#table.gradient.take()! };
   }
 
-  squareSum(gradient: TableGradient, to: Tensor<'f32'>): void {
-    squareSum(this.#device, dense(gradient), { to, accumulate: true });
+  squareSum(gradient: TableGradient, to: Tensor<'i64'>): void {
+    tableSquareSum(this.#device, this.#table, gradient, to);
   }
 
   apply(gradient: TableGradient, { hyper, gradScale }: TableStep): void {

@@ -21,15 +21,15 @@ export class LazyAdam implements TableOptimizer {
   constructor(device: Device, table: Table) {
     this.#device = device;
     this.#table = table;
-    const { shape } = table.value;
-    this.state = [tableZeros(device, table, 'm', shape), tableZeros(device, table, 'v', shape)];
+    const { cols } = table.value;
+    this.state = [tableZeros(device, table, 'm', cols), tableZeros(device, table, 'v', cols)];
   }
 
   prepare(gradient: TableGradient): TableGradient {
     return gradient;
   }
 
-  squareSum(gradient: TableGradient, to: Tensor<'f32'>): void {
+  squareSum(gradient: TableGradient, to: Tensor<'i64'>): void {
     tableSquareSum(this.#device, this.#table, gradient, to);
   }
 

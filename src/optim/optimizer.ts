@@ -6,8 +6,8 @@ import type { RandomKey } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import { adamw, type AdamHyper } from '../ops/adamw.js';
 import { clipScale } from '../ops/clip-scale.js';
-import { fillConstant } from '../ops/fill.js';
-import { squareSum } from '../ops/square-sum.js';
+import { EXACT_WORDS, squareSum } from '../ops/square-sum.js';
+import type { Table } from '../ops/table.js';
 import { isF32, type Tensor } from '../tensor/tensor.js';
 import { DenseAdamW } from './dense-adamw.js';
 import type { Gradients, Trained } from './gradients.js';
@@ -33,6 +33,15 @@ export interface OptimizerSettings {
   readonly seed?: number;
 }
 
+/** Tables of which this rank has some rows only. */
+export interface DividedTables {
+  /** Ranks over which the rows are divided. */
+  readonly owners: number;
+  has(table: Table): boolean;
+  /** `all` becomes what every owner has in `own`, one after the other. */
+  gather(own: Tensor<'i64'>, all: Tensor<'i64'>): void;
+}
+
 export interface StepRates {
   /** Counted from 1, for Adam's bias correction. */
   step: number;
@@ -47,20 +56,30 @@ export class Optimizer {
   /** Of the parameters, in their order: `<parameter>.m`, `<parameter>.v`. */
   readonly #moments: readonly (readonly [m: NamedState, v: NamedState])[];
   readonly #tables: readonly TableOptimizer[];
-  readonly #norm: Tensor<'f32'>;
+  readonly #divided: DividedTables | undefined;
+  /** [1, (1 + n) * EXACT_WORDS] square sums: of what every rank has, then of each owner's rows. */
+  readonly #norm: Tensor<'i64'>;
+  readonly #sums: { common: Tensor<'i64'>; own: Tensor<'i64'>; all: Tensor<'i64'> | undefined };
   readonly #scale: Tensor<'f32'>;
 
-  constructor(device: Device, settings: OptimizerSettings, trained: Trained) {
+  constructor(device: Device, settings: OptimizerSettings, trained: Trained, divided?: DividedTables) {
     this.#device = device;
+    this.#divided = divided;
     this.#settings = settings;
     this.#trained = trained;
-    this.#moments = trained.parameters.map(({ name, value: { rows, cols } }) => [
-      zeros(device, `${name}.m`, rows, cols),
-      zeros(device, `${name}.v`, rows, cols),
+    this.#moments = trained.parameters.map(({ name, value: { shape } }) => [
+      zeros(device, `${name}.m`, shape),
+      zeros(device, `${name}.v`, shape),
     ]);
     const TableRule = TABLE_OPTIMIZERS[settings.table];
     this.#tables = trained.tables.map(table => new TableRule(device, table));
-    this.#norm = device.tensor([1, 1]);
+    const owners = divided?.owners ?? 0;
+    this.#norm = device.tensor([1, (1 + owners) * EXACT_WORDS], 'i64');
+    this.#sums = {
+      common: this.#norm.columns(0, EXACT_WORDS),
+      own: device.tensor([1, EXACT_WORDS], 'i64'),
+      all: divided && this.#norm.columns(EXACT_WORDS, owners * EXACT_WORDS),
+    };
     this.#scale = device.tensor([1, 1]);
   }
 
@@ -104,11 +123,18 @@ export class Optimizer {
 
   /** Factor that brings the norm of all gradients to `most` at most. */
   #clip({ dense, tables }: Gradients, most: number): Tensor<'f32'> {
-    fillConstant(this.#device, this.#norm, 0);
+    const device = this.#device;
+    const divided = this.#divided;
+    const { common, own, all } = this.#sums;
+    for (const sum of [common, own]) device.upload(sum, new BigInt64Array(EXACT_WORDS));
     for (const grad of dense) {
-      if (grad) squareSum(this.#device, grad, { to: this.#norm, accumulate: true });
+      if (grad) squareSum(device, grad, { to: common, accumulate: true });
     }
-    tables.forEach((gradient, i) => gradient && this.#tables[i]!.squareSum(gradient, this.#norm));
+    tables.forEach((gradient, i) => {
+      const table = this.#trained.tables[i]!;
+      if (gradient) this.#tables[i]!.squareSum(gradient, divided?.has(table) ? own : common);
+    });
+    if (all) divided?.gather(own, all);
     clipScale(this.#device, { squareSum: this.#norm, maxNorm: most, scale: this.#scale });
     return this.#scale;
   }

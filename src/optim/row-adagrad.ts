@@ -21,14 +21,14 @@ export class RowAdagrad implements TableOptimizer {
   constructor(device: Device, table: Table) {
     this.#device = device;
     this.#table = table;
-    this.state = [tableZeros(device, table, 'sum', [1, table.value.rows])];
+    this.state = [tableZeros(device, table, 'sum', 1)];
   }
 
   prepare(gradient: TableGradient): TableGradient {
     return gradient;
   }
 
-  squareSum(gradient: TableGradient, to: Tensor<'f32'>): void {
+  squareSum(gradient: TableGradient, to: Tensor<'i64'>): void {
     tableSquareSum(this.#device, this.#table, gradient, to);
   }
 

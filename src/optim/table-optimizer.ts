@@ -5,15 +5,19 @@ import type { Device } from '../native/device.js';
 import type { AdamHyper } from '../ops/adamw.js';
 import { embeddingApply, embeddingUpdate, type TableUpdate } from '../ops/embedding-update.js';
 import { fillConstant } from '../ops/fill.js';
-import { squareSum } from '../ops/square-sum.js';
 import type { Table } from '../ops/table.js';
 import type { Shape, Tensor } from '../tensor/tensor.js';
+import { type RowShard, WHOLE } from '../util/row-shard.js';
 import type { TableGradient } from './gradients.js';
 
 /** A tensor of optimiser state, by its name in checkpoints. */
 export interface NamedState {
   readonly name: string;
+  /** All rows, or those of a shard. */
   readonly value: Tensor<'f32'>;
+  /** Of the whole tensor. */
+  readonly shape: Shape;
+  readonly shard: RowShard;
 }
 
 export interface TableStep {
@@ -32,21 +36,22 @@ export interface TableOptimizer {
   /** The gradient in the form that the update wants; it replaces the one given. */
   prepare(gradient: TableGradient): TableGradient;
   /** to += sum of squares of the gradient. */
-  squareSum(gradient: TableGradient, to: Tensor<'f32'>): void;
+  squareSum(gradient: TableGradient, to: Tensor<'i64'>): void;
   apply(gradient: TableGradient, step: TableStep): void;
 }
 
-export function zeros(device: Device, name: string, rows: number, cols: number): NamedState {
-  const value = device.tensor([rows, cols]);
+export function zeros(device: Device, name: string, shape: Shape): NamedState {
+  const value = device.tensor(shape);
   fillConstant(device, value, 0);
-  return { name, value };
+  return { name, value, shape, shard: WHOLE };
 }
 
-/** State of a table's optimiser, where the table is. */
-export function tableZeros(device: Device, table: Table, suffix: string, shape: Shape): NamedState {
-  const name = `${table.name}.${suffix}`;
-  if (table.mappedIn === undefined) return zeros(device, name, ...shape);
-  return { name, value: device.mappedTensor(shape, 'f32', table.mappedIn) };
+/** So many numbers of state for each row of a table, where the table is. */
+export function tableZeros(device: Device, table: Table, suffix: string, cols: number): NamedState {
+  const { vocabulary, shard, mappedIn } = table;
+  const [name, own] = [`${table.name}.${suffix}`, [table.value.rows, cols] as const];
+  const value = mappedIn === undefined ? zeros(device, name, own).value : device.mappedTensor(own, 'f32', mappedIn);
+  return { name, value, shape: [vocabulary, cols], shard };
 }
 
 /** An update by a gradient in whichever form. */
@@ -62,7 +67,7 @@ export function updateTable(
   else embeddingApply(device, table.value, { rows: gradient.grad }, update, options);
 }
 
-export function tableSquareSum(device: Device, table: Table, gradient: TableGradient, to: Tensor<'f32'>): void {
-  if (gradient.kind === 'dense') squareSum(device, gradient.grad, { to, accumulate: true });
-  else updateTable(device, table, gradient, { kind: 'square-sum', to });
+/** to += sum of squares, row by row: the rows of a divided table add up to those of the whole. */
+export function tableSquareSum(device: Device, table: Table, gradient: TableGradient, to: Tensor<'i64'>): void {
+  updateTable(device, table, gradient, { kind: 'square-sum', to });
 }

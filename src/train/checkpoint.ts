@@ -3,19 +3,24 @@
 // its checksums and the one before it is used. What goes in is decided by the trainer; this file knows names and bytes.
 // Reading never changes anything on disk; writing, pruning and sweeping are for the process that holds the run's lock.
 //
-//   checkpoints/step-00000470/{weights.safetensors, optimizer.safetensors, index.json}
+// Several ranks write together: each the rows that it has, rank 0 the rest and, last, the index.
+//
+//   checkpoints/step-00000470/{weights.safetensors, weights-0-of-2.safetensors, ..., index.json}
 
 import { type Dirent, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { makeFolder, syncFolder, writeFileAtomic } from '../util/atomic-file.js';
+import { UserError } from '../util/errors.js';
 import { canonicalJson, sha256, sha256File } from '../util/hash.js';
 import { errorCode } from '../util/process-identity.js';
 import { isRegularFile, readTextFile } from '../util/regular-file.js';
-import { type StoredDtype, SafetensorsFile, SafetensorsWriter } from '../util/safetensors.js';
+import { ownedRows, type RowShard, WHOLE } from '../util/row-shard.js';
+import { type StoredDtype, SafetensorsWriter } from '../util/safetensors.js';
+import { CheckpointTensors, shardName } from './checkpoint-tensors.js';
 
 const FORMAT = 'turbogr-checkpoint';
-const VERSION = 3;
+const VERSION = 4;
 const STEP_FOLDER = /^step-(\d{8,})$/;
 const TEMP_FOLDER = /^\.step-\d+\.tmp$/;
 const FILE_NAME = /^[\w-]+\.safetensors$/;
@@ -24,9 +29,17 @@ const FILE_NAME = /^[\w-]+\.safetensors$/;
 export interface StoredTensor {
   name: string;
   dtype: StoredDtype;
+  /** Of the whole tensor. */
   shape: readonly number[];
+  /** Which of its rows `read` gives; all of them when absent. */
+  shard?: RowShard;
+  /** Shape of what `read` gives, where it does not follow from the whole one. */
+  shardShape?: readonly number[];
   read(): AsyncIterable<NodeJS.ArrayBufferView>;
 }
+
+/** By file: `weights` and `optimizer` become `weights.safetensors` and so on. */
+export type StoredFiles = Readonly<Record<string, readonly StoredTensor[]>>;
 
 export interface CheckpointContent {
   step: number;
@@ -34,8 +47,8 @@ export interface CheckpointContent {
   best: number | null;
   /** Everything else that is not a tensor: cursor, figures. Plain JSON. */
   state: unknown;
-  /** By file: `weights` and `optimizer` become `weights.safetensors` and so on. */
-  files: Readonly<Record<string, readonly StoredTensor[]>>;
+  /** SHA-256 of every file that was written. */
+  files: Readonly<Record<string, string>>;
 }
 
 /** A checkpoint that has been found sound. */
@@ -44,8 +57,9 @@ export interface Checkpoint {
   readonly step: number;
   readonly best: number | null;
   readonly state: unknown;
+  has(file: string): boolean;
   /** Opens one of its files; the caller closes it. */
-  open(file: string): SafetensorsFile;
+  open(file: string): CheckpointTensors;
 }
 
 /** A checkpoint that was passed over, and why. */
@@ -102,19 +116,26 @@ export class CheckpointFolder {
     }
   }
 
-  async write(content: CheckpointContent): Promise<string> {
-    const name = folderName(content.step);
-    const temp = join(this.path, `.${name}.tmp`);
+  /** Makes the folder that the files of a checkpoint are written to before it is sealed. */
+  async begin(step: number): Promise<string> {
+    const temp = this.#temp(step);
     await this.#mayWrite();
     makeFolder(this.path);
     rmSync(temp, { recursive: true, force: true });
     mkdirSync(temp);
-    try {
-      await this.#fill(temp, content);
-    } catch (error) {
-      rmSync(temp, { recursive: true, force: true }); // on a full disk its room is what the next attempt needs
-      throw error;
-    }
+    return temp;
+  }
+
+  /** Gives up what was begun: on a full disk its room is what the next attempt needs. */
+  abandon(step: number): void {
+    rmSync(this.#temp(step), { recursive: true, force: true });
+  }
+
+  /** Writes the index, and lets the checkpoint be seen. */
+  async seal(content: CheckpointContent): Promise<string> {
+    const name = folderName(content.step);
+    const temp = this.#temp(content.step);
+    this.#writeIndex(temp, content);
     await this.#mayWrite();
     const final = join(this.path, name);
     rmSync(final, { recursive: true, force: true });
@@ -124,12 +145,18 @@ export class CheckpointFolder {
     return final;
   }
 
-  async #fill(temp: string, { step, best, state, files }: CheckpointContent): Promise<void> {
-    const checksums: Record<string, string> = {};
-    for (const [file, tensors] of Object.entries(files)) {
-      const path = join(temp, `${file}.safetensors`);
-      await writeTensors(path, tensors);
-      checksums[`${file}.safetensors`] = sha256File(path);
+  #temp(step: number): string {
+    return join(this.path, `.${folderName(step)}.tmp`);
+  }
+
+  #writeIndex(temp: string, { step, best, state, files }: CheckpointContent): void {
+    for (const file of Object.keys(files)) {
+      if (existsSync(join(temp, file))) continue;
+      throw new UserError(
+        'folder-not-shared',
+        `${file} of a checkpoint was written, but is not in ${temp} here`,
+        'Ranks on several hosts need a run folder that all of them share: give --run on such a disk.',
+      );
     }
     const index: Omit<Index, 'checksum'> = {
       format: FORMAT,
@@ -138,7 +165,7 @@ export class CheckpointFolder {
       step,
       best,
       state,
-      files: checksums,
+      files,
     };
     writeFileAtomic(join(temp, 'index.json'), JSON.stringify({ ...index, checksum: checksumOf(index) }, null, 1));
   }
@@ -200,6 +227,37 @@ export class CheckpointFolder {
   }
 }
 
+/** What a rank writes of a checkpoint: rows that it has, and on rank 0 what every rank has. Returns the checksums. */
+export async function writeCheckpointFiles(
+  folder: string,
+  files: StoredFiles,
+  { leads, owns }: { leads: boolean; owns: boolean },
+): Promise<Record<string, string>> {
+  const checksums: Record<string, string> = {};
+  const write = async (name: string, tensors: readonly StoredTensor[]): Promise<void> => {
+    const path = join(folder, `${name}.safetensors`);
+    await writeTensors(path, tensors);
+    checksums[`${name}.safetensors`] = sha256File(path);
+  };
+  for (const [file, tensors] of Object.entries(files)) {
+    const divided = tensors.filter(({ shard }) => (shard?.count ?? 1) > 1);
+    if (leads)
+      await write(
+        file,
+        tensors.filter(tensor => !divided.includes(tensor)),
+      );
+    const shard = divided[0]?.shard;
+    if (owns && shard) await write(shardName(file, shard), divided.map(ownRows));
+  }
+  return checksums;
+}
+
+/** A divided tensor as the one that a shard's file holds. */
+function ownRows(tensor: StoredTensor): StoredTensor {
+  const [rows = 0, ...cols] = tensor.shape;
+  return { ...tensor, shape: tensor.shardShape ?? [ownedRows(rows, tensor.shard ?? WHOLE), ...cols] };
+}
+
 async function writeTensors(path: string, tensors: readonly StoredTensor[]): Promise<void> {
   const specs = Object.fromEntries(tensors.map(({ name, dtype, shape }) => [name, { dtype, shape }]));
   const writer = new SafetensorsWriter(path, specs, { format: FORMAT });
@@ -229,8 +287,24 @@ function verifyCheckpoint(path: string, identities: readonly string[]): Checkpoi
     if (actual === undefined) return { path, reason: `${file} is missing` };
     if (actual !== checksum) return { path, reason: `${file} does not match its checksum: damaged or truncated` };
   }
-  const open = (file: string): SafetensorsFile => new SafetensorsFile(join(path, `${file}.safetensors`));
-  return { path, step: index.step, best: index.best, state: index.state, open };
+  return checkpointAt(path, index);
+}
+
+/** A checkpoint that another rank has found sound. */
+export function trustedCheckpoint(path: string): Checkpoint {
+  const index = readIndex(path);
+  if (typeof index !== 'string') return checkpointAt(path, index);
+  throw new UserError(
+    'folder-not-shared',
+    `${path}, from which rank 0 goes on, cannot be read here: ${index}`,
+    'Ranks on several hosts need a run folder that all of them share: give --run on such a disk.',
+  );
+}
+
+function checkpointAt(path: string, { step, best, state, files }: Index): Checkpoint {
+  const names = Object.keys(files);
+  const has = (file: string): boolean => names.includes(`${file}.safetensors`);
+  return { path, step, best, state, has, open: file => new CheckpointTensors(path, file, names) };
 }
 
 /** Undefined when it is no regular file: a FIFO would never end, and a pruned file is gone. */

@@ -5,7 +5,7 @@ import { basename } from 'node:path';
 import type { ResolvedConfig } from '../config/schema.js';
 import { UserError } from '../util/errors.js';
 import { errorCode } from '../util/process-identity.js';
-import type { SafetensorsFile } from '../util/safetensors.js';
+import type { TensorFile } from '../util/tensor-file.js';
 import type { Checkpoint, RefusedCheckpoint } from './checkpoint.js';
 import type { RunFolder } from './run-folder.js';
 
@@ -22,7 +22,7 @@ const ATTEMPTS = 10;
  * Opens the chosen weights, also of a run that is being trained; the caller closes the file. Where the newest checkpoint is
  * damaged it does not fall back to older weights, which would be another model under the same name.
  */
-export function openChosenWeights(run: RunFolder): SafetensorsFile {
+export function openChosenWeights(run: RunFolder): TensorFile {
   for (let attempt = 1; ; attempt++) {
     try {
       const { checkpoint, refused } = findChosen(run);

@@ -86,3 +86,17 @@ export class LaneSum<T> {
     return right === undefined ? left : this.#add(left, right);
   }
 }
+
+/** Puts the nodes of a range that are there, and nothing for the lanes between them. */
+export function putNodes<T>(sum: LaneSum<T>, range: LaneRange, nodes: readonly Partial<T>[]): void {
+  let next = range.from;
+  const skipTo = (lane: number): void => {
+    while (next < lane) sum.put(next++, undefined);
+  };
+  for (const node of nodes) {
+    skipTo(node.from);
+    sum.putNode({ from: node.from, to: node.to, value: node.value });
+    next = node.to;
+  }
+  skipTo(range.to);
+}

@@ -3,6 +3,7 @@
 //
 // T tokens, R negatives per token, U different rows that the lane reads.
 
+import type { RowFetch } from '../dist/shard/row-fetch.js';
 import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { BatchTensors } from '../nn/batch-tensors.js';
@@ -10,7 +11,7 @@ import type { Draws } from '../negatives/negative-sampler.js';
 import type { Model } from '../nn/model.js';
 import type { MaskedEvents } from '../ops/mask-negatives.js';
 import { readAhead } from '../ops/read-ahead.js';
-import { stageRows, StagedRows, type UniqueIds, uniqueIds } from '../ops/staged-rows.js';
+import { stageRows, type UniqueIds, uniqueIds } from '../ops/staged-rows.js';
 import type { Table } from '../ops/table.js';
 import { Tape } from '../ops/tape.js';
 import type { GradedRows } from '../optim/gradients.js';
@@ -28,8 +29,8 @@ export interface LaneOptions {
   key: number;
   /** Random ops of the encoder: the draw of negatives is named after them, and may come before. */
   encoderDraws: number;
-  /** Read copies of the rows instead of the table. */
-  staged: boolean;
+  /** Gives copies of rows, by ascending ids that it takes over; absent: the lane reads the table itself. */
+  fetch?: ((ids: Tensor<'i32'>, stream: StreamName) => RowFetch) | undefined;
 }
 
 export class LaneWork {
@@ -38,7 +39,7 @@ export class LaneWork {
   #batch: BatchTensors | undefined;
   #draws: Draws | undefined;
   #unique: UniqueIds | undefined;
-  #stagedItems: StagedRows | undefined;
+  #fetched: RowFetch | undefined;
   #logq: Tensor<'f32'> | undefined;
   /** Where rows are fetched. */
   #rowStream: StreamName = 'compute';
@@ -71,9 +72,9 @@ export class LaneWork {
 
   /** Which rows the lane reads, each once; nothing when it reads the table. */
   exchange(stream: StreamName): void {
-    const { device, model, staged } = this.#options;
+    const { device, model, fetch } = this.#options;
     const { items, targets } = this.#batch!;
-    if (!staged || !this.#draws) return;
+    if (!fetch || !this.#draws) return;
     this.#unique = uniqueIds(device, [items, targets!, this.#draws.ids], model.items.vocabulary, stream);
     for (const places of this.#unique.places) this.#tape.own(places);
   }
@@ -82,9 +83,9 @@ export class LaneWork {
   rows(stream: StreamName): void {
     this.#rowStream = stream;
     if (!this.#unique) return;
-    const { device, model } = this.#options;
+    const { device, fetch } = this.#options;
     const { ids } = this.#unique;
-    this.#stagedItems = this.#tape.own(new StagedRows(device, model.items, ids, { stream }));
+    this.#fetched = this.#tape.own(fetch!(ids, stream));
     if (this.#logq) this.#logq = this.#tape.own(stageRows(device, { from: this.#logq, ids, dtype: 'f32' }, stream));
   }
 
@@ -94,7 +95,7 @@ export class LaneWork {
     const tape = this.#tape;
     const batch = this.#batch!;
     const [items, targets, ids] = this.#unique?.places ?? [batch.items, batch.targets!, this.#draws?.ids];
-    const rows = this.#stagedItems ?? model.items;
+    const rows = this.#fetched?.staged ?? model.items;
     // Asked for before the encoder runs, and after the last lane's loss: its buffers are free by then.
     const segments = ids && objective.segments(device, { rows, ids, stream: this.#rowStream });
     if (segments) tape.own(segments);
@@ -114,7 +115,8 @@ export class LaneWork {
 
   /** What was read instead of a table. */
   get staged(): ReadonlyMap<Table, GradedRows> {
-    return new Map(this.#stagedItems ? [[this.#options.model.items, this.#stagedItems]] : []);
+    const staged = this.#fetched?.staged;
+    return new Map(staged ? [[this.#options.model.items, staged]] : []);
   }
 
   /** Draws, masked and repeated ones of the lane, for the log. */

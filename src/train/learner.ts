@@ -3,28 +3,35 @@
 
 import { tmpdir } from 'node:os';
 import type { ResolvedConfig } from '../config/schema.js';
-import type { Communicator } from '../dist/comm/communicator.js';
-import { SingleRank } from '../dist/comm/single-rank.js';
+import { type RankGroups, singleGroup } from '../dist/shard/rank-groups.js';
+import { isDivided } from '../dist/shard/place-table.js';
+import { wholeRows } from '../dist/shard/shard-rows.js';
 import type { Device } from '../native/device.js';
-import { Model } from '../nn/model.js';
+import { Model, type NamedWeight } from '../nn/model.js';
 import type { ModelShape } from '../nn/model-shape.js';
-import { readRows, writeRows } from '../ops/copy-rows.js';
+import { copyRows, readRows, writeRows } from '../ops/copy-rows.js';
 import { lerp } from '../ops/elementwise.js';
 import { Tape } from '../ops/tape.js';
 import { GradientSums } from '../optim/gradients.js';
 import { Optimizer } from '../optim/optimizer.js';
 import { scheduleFactor } from '../optim/schedule.js';
 import { BYTES } from '../tensor/dtype.js';
+import { EXACT_WORDS } from '../ops/square-sum.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
 import { isF32, type Tensor } from '../tensor/tensor.js';
+import { WHOLE } from '../util/row-shard.js';
 import { SafetensorsFile } from '../util/safetensors.js';
+import type { CheckpointTensors } from './checkpoint-tensors.js';
 import type { Checkpoint, StoredTensor } from './checkpoint.js';
 import { evaluatedFile } from './chosen-weights.js';
 import { Objective } from './objective.js';
 import { type LaneRange, lanesOf } from './lane-tree.js';
-import { RankSum, type Wishes } from './rank-sum.js';
-import { schedule } from './stages.js';
-import { type NegativeCounts, type StepParts, StepRun } from './step-run.js';
+import type { Wishes } from './rank-nodes.js';
+import { RankSum } from './rank-sum.js';
+import { computeStages, fetchStages, schedule, type ScheduleKind, streamOf } from './stages.js';
+import { readOldRows, storedOldRows } from './old-rows.js';
+import { StaleRows } from './stale-rows.js';
+import { type NegativeCounts, type StepFigures, type StepParts, StepRun } from './step-run.js';
 
 export interface LearnerOptions {
   device: Device;
@@ -32,12 +39,12 @@ export interface LearnerOptions {
   shape: ModelShape;
   /** [V] training events of each item. */
   counts: Int32Array;
-  /** Lanes read copies of their rows instead of the table; same bits. By default not, on one rank. */
+  /** Lanes read copies of their rows instead of the table; same bits. By default only where they must. */
   staged?: boolean;
   /** Where a mapped table's files are; by default the system's folder for temporary files. */
   tableFolder?: string;
   /** The ranks that train together; by default this one alone. */
-  world?: Communicator;
+  groups?: RankGroups;
 }
 
 /** Steps from one count of negatives to the next: a count costs about a hundredth of a step. */
@@ -47,14 +54,20 @@ export interface StepPlace {
   /** Counted from 1. */
   step: number;
   totalSteps: number;
-  /** Tokens of all lanes of the step, whoever computes them; by default those of the batches given. */
-  tokens?: number;
-  wishes?: Wishes;
+  /** Tokens of each lane of the step, whoever computes it; by default those of the batches given. */
+  laneTokens?: readonly number[];
+}
+
+/** A step whose rows are on their way, if they are fetched ahead of the updates. */
+export interface OpenedStep {
+  readonly run: StepRun;
+  readonly lr: number;
 }
 
 /** A step that has been enqueued. */
 export interface StartedStep {
-  /** Comes when the device gets there. */
+  /** Come when the device gets there. */
+  figures: Promise<StepFigures>;
   loss: Promise<number>;
   lr: number;
   /** Of this rank's lanes. */
@@ -71,16 +84,25 @@ export class Learner {
   readonly #config: ResolvedConfig;
   readonly #parts: StepParts;
   readonly #average: Model | undefined;
-  readonly #world: Communicator;
+  readonly #kind: ScheduleKind;
 
   constructor(options: LearnerOptions) {
-    const { device, config, shape, counts, staged = false, world = new SingleRank(), tableFolder = tmpdir() } = options;
-    this.#world = world;
+    const { device, config, shape, counts, staged = false, groups = singleGroup(), tableFolder = tmpdir() } = options;
+    const { world, group, shard } = groups;
     this.#device = device;
     this.#config = config;
+    this.#kind = config.overlap === 'on' ? 'overlapped' : 'plain';
     const mappedIn = config.mapTables ? tableFolder : undefined;
     const itemStorage = { dtype: config.optimizer.tableStorage, mappedIn };
-    this.model = new Model(device, { ...shape, itemStorage }, config.seed);
+    const use = {
+      rows: shape.items,
+      width: shape.definition.d,
+      readWhole: config.loss.kind === 'full-softmax',
+      rounded: itemStorage.dtype !== 'f32',
+    };
+    const divided = isDivided(use, shard.count);
+    const itemShard = divided ? shard : WHOLE;
+    this.model = new Model(device, { ...shape, itemStorage }, config.seed, itemShard);
     const trained = {
       parameters: this.model.parameters,
       decays: this.model.specs.map(spec => spec.decay),
@@ -90,17 +112,38 @@ export class Learner {
       device,
       model: this.model,
       objective: new Objective({ device, scorer: this.model.scorer, config: config.loss, counts }),
-      optimizer: new Optimizer(device, { ...config.optimizer, seed: config.seed }, trained),
+      optimizer: new Optimizer(
+        device,
+        { ...config.optimizer, seed: config.seed },
+        trained,
+        divided
+          ? {
+              owners: group.size,
+              has: table => table === this.model.items,
+              gather: (own, all) => this.#gatherSums(own, all),
+            }
+          : undefined,
+      ),
       gradients: new GradientSums(device, trained),
       seed: config.seed,
       encoderDraws: countEncoderDraws(this.model),
-      staged,
-      rankSum: world.size > 1 ? new RankSum(device, trained, world) : undefined,
-      // Losses are gathered as they come, beside whatever else the ranks tell each other.
-      lossRanks: world.split(0, world.rank),
+      groups,
+      divided,
+      staged: staged || divided || config.staleness !== 0,
+      stale: new StaleRows(device, this.model.items, config.staleness),
+      rankSum:
+        world.size > 1
+          ? new RankSum({
+              device,
+              trained,
+              groups,
+              isDivided: table => divided && table === this.model.items,
+              stream: streamOf(this.#kind, 'reduce'),
+            })
+          : undefined,
     };
     // The same seed: the average starts where the model does.
-    if (config.optimizer.ema !== undefined) this.#average = new Model(device, shape, config.seed);
+    if (config.optimizer.ema !== undefined) this.#average = new Model(device, shape, config.seed, itemShard);
   }
 
   /** The weights to validate and test with. */
@@ -108,40 +151,65 @@ export class Learner {
     return this.#average ?? this.model;
   }
 
+  /** How many steps are opened before they are run, besides the next one. */
+  get ahead(): number {
+    return this.#parts.stale.ahead;
+  }
+
   /**
-   * Enqueues one optimiser step over the batches of its lanes; a lane without work has none. They are copied before this
-   * returns; the loss, a mean over all their tokens, comes when the device gets there.
+   * The step over the batches of its lanes; a lane without work has none. Where rows are fetched ahead of the updates they
+   * are asked for now, and the batches copied; otherwise nothing happens until the step is run.
    */
-  async step(batches: readonly (JaggedBatch | undefined)[], place: StepPlace): Promise<StartedStep> {
-    const { step, totalSteps, wishes = NO_WISHES } = place;
-    const { optimizer, batch, overlap } = this.#config;
+  open(batches: readonly (JaggedBatch | undefined)[], place: StepPlace): OpenedStep {
+    const { step, totalSteps } = place;
+    const { optimizer, batch } = this.#config;
     const factor = scheduleFactor(optimizer.schedule, step, totalSteps);
     const lr = optimizer.lr * factor;
     const rates = { step, lr, tableLr: (optimizer.tableLr ?? optimizer.lr) * factor };
-    const tokens = place.tokens ?? batches.reduce((sum, lane) => sum + (lane?.item.length ?? 0), 0);
+    const laneTokens = place.laneTokens ?? Array.from({ length: batch.lanes }, (_, l) => batches[l]?.item.length ?? 0);
     const count = step % COUNT_EVERY === 1;
-    const run = new StepRun(this.#parts, { batches, lanes: batch.lanes, range: this.lanes, tokens, rates, count });
-    const busy = Array.from(batches.keys()).filter(lane => (batches[lane]?.item.length ?? 0) > 0);
-    run.run(schedule(overlap === 'on' ? 'overlapped' : 'plain', busy));
-    const loss = run.loss();
-    loss.catch(() => undefined); // the trainer awaits it a step later, and meets the error there
+    const run = new StepRun(this.#parts, { batches, lanes: batch.lanes, laneTokens, rates, count });
+    if (this.ahead > 0) run.run(fetchStages(this.#kind, run.rounds));
+    return { run, lr };
+  }
+
+  /** Enqueues a step; the loss, a mean over all its tokens, comes when the device gets there. */
+  async run({ run, lr }: OpenedStep, wishes: Wishes = NO_WISHES): Promise<StartedStep> {
+    if (this.ahead > 0) {
+      run.catchUp(streamOf(this.#kind, 'rows'));
+      run.run(computeStages(this.#kind, run.rounds));
+    } else {
+      run.run(schedule(this.#kind, run.rounds));
+    }
+    const figures = run.figures();
+    figures.catch(() => undefined); // the trainer awaits it a step later, and meets the error there
     const negatives = run.counts();
     negatives.catch(() => undefined); // the same error as the loss's
     const agreed = await run.finish(wishes);
     this.#updateAverage();
-    return { loss, lr, negatives, agreed };
+    const loss = figures.then(({ loss: mean }) => mean);
+    loss.catch(() => undefined);
+    return { figures, loss, lr, negatives, agreed };
+  }
+
+  /** Opens and runs a step. */
+  step(batches: readonly (JaggedBatch | undefined)[], place: StepPlace): Promise<StartedStep> {
+    return this.run(this.open(batches, place));
   }
 
   /** The lanes that this rank computes. */
   get lanes(): LaneRange {
-    return lanesOf(this.#config.batch.lanes, this.#world.rank, this.#world.size);
+    const { world } = this.#parts.groups;
+    return lanesOf(this.#config.batch.lanes, world.rank, world.size);
   }
 
-  /** Everybody continues with what rank 0 has. */
+  /** Everybody continues with what rank 0 has; rows that are divided stay as they are. */
   share(): void {
     const models = this.#average ? [this.model, this.#average] : [this.model];
-    const tensors = [...models.flatMap(({ all }) => all), ...this.#parts.optimizer.state()];
-    for (const { value } of tensors) this.#world.broadcast(this.#device, value, 0);
+    const whole = models.flatMap(({ all }) => all).filter(({ shard }) => shard.count === 1);
+    const state = this.#parts.optimizer.state().filter(({ shard }) => shard.count === 1);
+    const { world } = this.#parts.groups;
+    for (const { value } of [...whole, ...state]) world.broadcast(this.#device, value, 0);
   }
 
   /** Bytes that live from step to step, by owner. */
@@ -166,20 +234,56 @@ export class Learner {
     });
   }
 
+  /** The weights to validate and test with, on rank 0 with all rows; on the others nothing. Collective. */
+  async wholeEvaluated(): Promise<Model | undefined> {
+    const { world, group } = this.#parts.groups;
+    const model = this.evaluated;
+    const [items] = model.all;
+    if (items!.shard.count === 1) return world.rank === 0 ? model : undefined;
+    const whole = world.rank === 0 ? new Model(this.#device, model.shape, this.#config.seed) : undefined;
+    const [vocabulary, width] = items!.shape;
+    let at = 0;
+    for await (const block of wholeRows(this.#device, group, { value: items!.value, rows: vocabulary })) {
+      const count = block.length / width;
+      using rows = this.#device.from(block, [count, width]);
+      if (whole) copyRows(this.#device, { rows, from: 0, to: whole.items.value, at, count });
+      at += count;
+    }
+    whole?.all.slice(1).forEach(({ value: to }, i) => {
+      copyRows(this.#device, { rows: model.all[i + 1]!.value, from: 0, to, at: 0, count: to.rows });
+    });
+    return whole;
+  }
+
+  /** Ranks that write a checkpoint's rows: those of the first group. */
+  get owns(): boolean {
+    const { world, group } = this.#parts.groups;
+    return world.rank < group.size;
+  }
+
+  /** SHA-256 of the weights as one rank would have them. Collective where tables are divided. */
+  digest(model: Model = this.model): Promise<string> {
+    const { group } = this.#parts.groups;
+    return model.digest(({ value, shape: [rows] }: NamedWeight) => wholeRows(this.#device, group, { value, rows }));
+  }
+
   /** Everything that a bit-exact continuation needs, by file. */
-  files(): Record<string, readonly StoredTensor[]> {
+  async files(): Promise<Record<string, readonly StoredTensor[]>> {
     const optimizer = this.#parts.optimizer.state().map(
-      ({ name, value }): StoredTensor => ({
+      ({ name, value, shape, shard }): StoredTensor => ({
         name,
         dtype: 'F32',
-        shape: value.shape,
+        shape,
+        shard,
         read: () => readRows(this.#device, value),
       }),
     );
+    const { old } = this.#parts.stale;
     return {
       weights: this.model.stored(),
       optimizer,
       ...(this.#average && { average: this.#average.stored() }),
+      ...(old.length > 0 && { stale: await storedOldRows(this.#device, old, this.model.items.shard) }),
     };
   }
 
@@ -198,16 +302,26 @@ export class Learner {
   restore(checkpoint: Checkpoint): void {
     withFile(checkpoint, 'weights', file => this.model.load(file));
     withFile(checkpoint, 'optimizer', file => {
-      for (const { name, value } of this.#parts.optimizer.state()) {
-        writeRows(this.#device, value, (start, into) => file.readInto(name, 'F32', start, into));
+      for (const { name, value, shard } of this.#parts.optimizer.state()) {
+        writeRows(this.#device, value, (start, into) => file.readRows(name, shard, start, into));
       }
     });
     if (this.#average) withFile(checkpoint, 'average', file => this.#average?.load(file));
+    if (!checkpoint.has('stale')) return;
+    withFile(checkpoint, 'stale', ({ parts }) => {
+      this.#parts.stale.restore(readOldRows(this.#device, parts, this.model.items.shard));
+    });
   }
 
   /** Takes the evaluated weights of a checkpoint; the optimiser is left as it is, so training must not go on. */
   takeEvaluated(checkpoint: Checkpoint): void {
     withFile(checkpoint, evaluatedFile(this.#config), file => this.evaluated.load(file));
+  }
+
+  #gatherSums(own: Tensor<'i64'>, all: Tensor<'i64'>): void {
+    const { group } = this.#parts.groups;
+    using counts = this.#device.from(new BigInt64Array(group.size).fill(BigInt(EXACT_WORDS)));
+    group.allGatherV(this.#device, { send: own, receive: all, counts, unit: 1 });
   }
 }
 
@@ -226,7 +340,7 @@ function countEncoderDraws(model: Model): number {
   return tape.randomOps;
 }
 
-function withFile(checkpoint: Checkpoint, name: string, use: (file: SafetensorsFile) => void): void {
+function withFile(checkpoint: Checkpoint, name: string, use: (file: CheckpointTensors) => void): void {
   const file = checkpoint.open(name);
   try {
     use(file);

@@ -74,6 +74,11 @@ export class Objective {
     return this.#config.kind === 'sampled-softmax' ? this.#sampler?.logq : undefined;
   }
 
+  /** Rows that a lane of so many tokens reads at most; nothing for a loss over all items. */
+  mostRows(tokens: number): number | undefined {
+    return this.#sampler && 2 * tokens + this.#sampler.mostDraws(tokens);
+  }
+
   /** The lane's negatives, which the caller owns; nothing for a loss over all items. */
   draw(events: MaskedEvents, key: RandomKey, stream?: StreamName): Draws | undefined {
     return this.#sampler?.draw(events, key, stream);

@@ -4,10 +4,13 @@
 //
 //   read      a lane's batch to the device, its negatives drawn
 //   exchange  which rows it reads, each once; nothing when it reads the table itself
-//   rows      copies of them
+//   rows      copies of them, from their owners
 //   dense     forward, loss, backward
 //   reduce    the lane's gradients added to the step's sum
 //   apply     the optimiser, once the sum is complete
+//
+// Where rows are fetched ahead of the updates, the first three run a step or two before the others. Ranks that fetch rows
+// from each other do it in rounds: a rank that has no lane in a round still answers the others.
 
 import type { StreamName } from '../native/call.js';
 
@@ -17,10 +20,15 @@ export type LaneStage = (typeof LANE_STAGES)[number];
 export const STAGES = [...LANE_STAGES, 'apply'] as const;
 export type StageName = (typeof STAGES)[number];
 
+/** A lane, or nothing: the rank has none in this round, and answers only. */
+export interface Round {
+  readonly number: number;
+  readonly lane: number | undefined;
+}
+
 export interface ScheduledStage {
-  readonly stage: StageName;
-  /** Absent for `apply`, which is of the whole step. */
-  readonly lane?: number;
+  readonly stage: LaneStage;
+  readonly round: Round;
   readonly stream: StreamName;
 }
 
@@ -45,23 +53,37 @@ const STREAM_OF: Readonly<Record<ScheduleKind, Readonly<Record<StageName, Stream
   },
 };
 
-/** The stages of a step over these lanes, in the order in which they are enqueued. */
-export function schedule(kind: ScheduleKind, lanes: readonly number[]): ScheduledStage[] {
-  const stages: ScheduledStage[] = [];
-  const put = (lane: number | undefined, names: readonly LaneStage[]): void => {
-    if (lane === undefined) return;
-    for (const stage of names) stages.push({ stage, lane, stream: STREAM_OF[kind][stage] });
-  };
-  const ahead = ['read', 'exchange', 'rows'] as const;
-  if (kind === 'plain') {
-    for (const lane of lanes) put(lane, LANE_STAGES);
-  } else {
-    put(lanes[0], ahead);
-    lanes.forEach((lane, i) => {
-      put(lanes[i + 1], ahead); // before the reduction, which waits for this lane's gradients
-      put(lane, ['dense', 'reduce']);
-    });
-  }
-  stages.push({ stage: 'apply', stream: STREAM_OF[kind].apply });
+export function streamOf(kind: ScheduleKind, stage: StageName): StreamName {
+  return STREAM_OF[kind][stage];
+}
+
+const AHEAD = ['read', 'exchange', 'rows'] as const;
+const COMPUTE = ['dense', 'reduce'] as const;
+
+function stagesOf(kind: ScheduleKind, round: Round, names: readonly LaneStage[]): ScheduledStage[] {
+  const own = round.lane === undefined ? names.filter(name => name === 'rows') : names;
+  return own.map(stage => ({ stage, round, stream: STREAM_OF[kind][stage] }));
+}
+
+/** The stages of a step's rounds, in the order in which they are enqueued. */
+export function schedule(kind: ScheduleKind, rounds: readonly Round[]): ScheduledStage[] {
+  if (kind === 'plain') return rounds.flatMap(round => stagesOf(kind, round, LANE_STAGES));
+  const [first] = rounds;
+  const stages = first ? stagesOf(kind, first, AHEAD) : [];
+  rounds.forEach((round, i) => {
+    const next = rounds[i + 1];
+    if (next) stages.push(...stagesOf(kind, next, AHEAD)); // before the reduction, which waits for this lane's gradients
+    stages.push(...stagesOf(kind, round, COMPUTE));
+  });
   return stages;
+}
+
+/** What is fetched ahead of the updates. */
+export function fetchStages(kind: ScheduleKind, rounds: readonly Round[]): ScheduledStage[] {
+  return rounds.flatMap(round => stagesOf(kind, round, AHEAD));
+}
+
+/** What is left when rows are there. */
+export function computeStages(kind: ScheduleKind, rounds: readonly Round[]): ScheduledStage[] {
+  return rounds.flatMap(round => stagesOf(kind, round, COMPUTE));
 }

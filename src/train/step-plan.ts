@@ -17,6 +17,8 @@ export interface StepPlan {
   readonly next: Cursor;
   /** Window ids of each lane, in the order in which they are read; empty for a lane without work. */
   readonly lanes: readonly Int32Array[];
+  /** Tokens of each lane. */
+  readonly laneTokens: readonly number[];
   /** Tokens of the whole step: what losses are divided by. */
   readonly tokens: number;
 }
@@ -69,11 +71,9 @@ export class StepPlans {
     const count = Math.min(this.lanes, batches.batches(at.epoch) - at.position);
     const cuts = Array.from({ length: count }, (_, i) => batches.batch({ epoch: at.epoch, position: at.position + i }));
     const lanes = this.lanes === 1 ? cuts : this.#deal(cuts);
-    const tokens = lanes.reduce(
-      (sum, ids) => ids.reduce((total, id) => total + windowTokens(this.windows, id), sum),
-      0,
-    );
-    return { at, next: batches.advance(at, count), lanes, tokens };
+    const laneTokens = lanes.map(ids => ids.reduce((sum, id) => sum + windowTokens(this.windows, id), 0));
+    const tokens = laneTokens.reduce((sum, lane) => sum + lane, 0);
+    return { at, next: batches.advance(at, count), lanes, laneTokens, tokens };
   }
 
   /** The pooled windows over all lanes, each in pool order; the cuts themselves where an even deal would not fit. */

@@ -1,18 +1,25 @@
 // One optimiser step: the stages of its lanes, in the order of a schedule, and the sum of their gradients in the order of
-// the lane tree. Everything is enqueued; nothing here waits.
+// the lane tree. Everything is enqueued; nothing here waits but for what ranks tell each other.
 
+import { gatherJson } from '../dist/comm/communicator.js';
+import { SingleRank } from '../dist/comm/single-rank.js';
+import type { RankGroups } from '../dist/shard/rank-groups.js';
+import { RowFetch } from '../dist/shard/row-fetch.js';
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Model } from '../nn/model.js';
+import { countChanged } from '../ops/changed-rows.js';
 import type { Gradients, GradientSums } from '../optim/gradients.js';
 import type { Optimizer, StepRates } from '../optim/optimizer.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
-import { type Communicator, gatherJson } from '../dist/comm/communicator.js';
-import { type LaneRange, LaneSum } from './lane-tree.js';
+import type { Tensor } from '../tensor/tensor.js';
+import { type LaneRange, LaneSum, lanesOf } from './lane-tree.js';
 import { LaneWork } from './lane-work.js';
 import type { Objective } from './objective.js';
-import type { RankSum, Wishes } from './rank-sum.js';
-import { type ScheduledStage, STAGES } from './stages.js';
+import type { Wishes } from './rank-nodes.js';
+import type { RankSum } from './rank-sum.js';
+import { type Round, type ScheduledStage, STAGES } from './stages.js';
+import type { StaleRows } from './stale-rows.js';
 
 /** What steps share. */
 export interface StepParts {
@@ -23,21 +30,22 @@ export interface StepParts {
   gradients: GradientSums;
   seed: number;
   encoderDraws: number;
+  groups: RankGroups;
+  /** Whether ranks of a group have some rows of the item table each. */
+  divided: boolean;
+  /** Whether lanes read copies of their rows instead of the table. */
   staged: boolean;
+  stale: StaleRows;
   /** How gradients of several ranks are summed; absent on a rank of its own. */
   rankSum?: RankSum | undefined;
-  /** Where losses are gathered, in the order of the steps. */
-  lossRanks: Communicator;
 }
 
 export interface StepInput {
   /** By lane; nothing for a lane without work. */
   batches: readonly (JaggedBatch | undefined)[];
   lanes: number;
-  /** The lanes that this rank computes. */
-  range: LaneRange;
-  /** Tokens of all lanes: what losses are divided by. */
-  tokens: number;
+  /** Tokens of each lane, whoever computes it. */
+  laneTokens: readonly number[];
   rates: StepRates;
   /** Whether the lanes' negatives are counted, for the log. */
   count?: boolean;
@@ -50,13 +58,27 @@ export interface NegativeCounts {
   repeated: number;
 }
 
+/** What a step came to, over all ranks. */
+export interface StepFigures {
+  /** Mean over all tokens of the step; parts are added in the order of the lane tree. */
+  loss: number;
+  /** Of rows fetched ahead: how many, and how many of them an update changed meanwhile. */
+  rows: { read: number; changed: number };
+}
+
+/** Rows of a table that this rank has whole come from itself. */
+const ALONE = new SingleRank();
+
 export class StepRun {
   readonly #parts: StepParts;
   readonly #input: StepInput;
+  readonly #range: LaneRange;
   readonly #work = new Map<number, LaneWork>();
+  readonly #fetches: RowFetch[] = [];
   readonly #sum: LaneSum<Gradients>;
   readonly #losses: (Promise<Float32Array> | undefined)[] = [];
   readonly #counts: Promise<BigInt64Array>[] = [];
+  #changed: Promise<BigInt64Array> = Promise.resolve(BigInt64Array.of(0n, 0n));
   /** Lanes that are in the sum. */
   #summed: number;
   #stream: StreamName = 'compute';
@@ -64,42 +86,79 @@ export class StepRun {
   constructor(parts: StepParts, input: StepInput) {
     this.#parts = parts;
     this.#input = input;
-    this.#summed = input.range.from;
+    const { rank, size } = parts.groups.world;
+    this.#range = lanesOf(input.lanes, rank, size);
+    this.#summed = this.#range.from;
     this.#sum = new LaneSum(input.lanes, (left, right) => parts.gradients.add(left, right, this.#stream));
+  }
+
+  /** What this rank does one after the other: its lanes with work, and where others ask it for rows also the rest. */
+  get rounds(): Round[] {
+    const { from, to } = this.#range;
+    const most = Math.ceil(this.#input.lanes / this.#parts.groups.world.size);
+    const all = Array.from({ length: most }, (_, number): Round => {
+      const lane = from + number;
+      const busy = lane < to && (this.#input.batches[lane]?.item.length ?? 0) > 0;
+      return { number, lane: busy ? lane : undefined };
+    });
+    return this.#parts.divided ? all : all.filter(({ lane }) => lane !== undefined);
   }
 
   run(stages: readonly ScheduledStage[]): void {
     const { device } = this.#parts;
-    for (const { stage, lane, stream } of stages) {
+    for (const { stage, round, stream } of stages) {
+      const { lane } = round;
       device.tag(lane ?? -1, STAGES.indexOf(stage));
-      if (stage === 'apply' || lane === undefined) this.#apply();
+      if (lane === undefined) this.#fetch(undefined, round, stream);
       else if (stage === 'dense') this.#dense(lane);
       else if (stage === 'reduce') this.#reduce(lane, stream);
-      else this.#lane(lane)[stage](stream);
+      else this.#lane(lane, round)[stage](stream);
     }
     device.tag(-1);
   }
 
-  /** Sums and applies the gradients of all ranks; `run` has done it on a rank of its own. */
+  /** Rows were fetched before the last updates: which of them those changed, and, if exact, their new values. */
+  catchUp(stream: StreamName): void {
+    const { device, stale } = this.#parts;
+    const changed = stale.changed(this.#input.rates.step);
+    if (changed.length === 0) return;
+    using counts = device.from(BigInt64Array.of(0n, 0n), [1, 2], { stream });
+    for (const fetch of this.#fetches) {
+      countChanged(device, fetch.requests, changed, counts, stream);
+      if (stale.exact) fetch.refresh(changed[0]!, stream);
+    }
+    this.#changed = device.read(counts, stream);
+    this.#changed.catch(() => undefined); // the same error as the loss's
+  }
+
+  /** Sums the gradients of all ranks and applies them. */
   async finish(wishes: Wishes): Promise<Wishes> {
-    const { rankSum, optimizer, gradients } = this.#parts;
-    if (!rankSum) return wishes;
-    const { lanes, range, rates } = this.#input;
-    this.#skipTo(range.to);
-    const { gradients: total, ...agreed } = await rankSum.total(lanes, this.#sum.partials, wishes);
-    if (total) gradients.release(optimizer.apply(total, rates));
+    const { rankSum, device } = this.#parts;
+    const { lanes } = this.#input;
+    device.tag(-1, STAGES.indexOf('apply'));
+    this.#skipTo(this.#range.to);
+    let agreed = wishes;
+    let total: Gradients | undefined;
+    if (rankSum) ({ gradients: total, ...agreed } = await rankSum.total(lanes, this.#sum.partials, wishes));
+    else total = this.#sum.total();
+    device.tag(-1, STAGES.indexOf('apply'));
+    if (total) this.#apply(total);
+    for (const work of this.#work.values()) work.dispose();
+    for (const fetch of this.#fetches) fetch.dispose();
+    device.tag(-1);
     return agreed;
   }
 
-  /** The mean loss over all tokens of the step; parts are added in the order of the lane tree. */
-  async loss(): Promise<number> {
+  async figures(): Promise<StepFigures> {
     const { lanes } = this.#input;
-    const own = await Promise.all(this.#losses.map(async (part, lane) => [lane, (await part)?.[0]] as const));
-    const all = (await gatherJson(this.#parts.lossRanks, own)).flat();
-    const byLane = new Map(all.filter(pair => pair !== null));
+    const losses = await Promise.all(this.#losses.map(async (part, lane) => [lane, (await part)?.[0]] as const));
+    const rows = Array.from(await this.#changed, Number);
+    const all = await gatherJson(this.#parts.groups.figures, { losses, rows });
+    const byLane = new Map(all.flatMap(rank => rank.losses).filter(pair => pair !== null));
     const sum = new LaneSum<number>(lanes, (left, right) => left + right);
     for (let lane = 0; lane < lanes; lane++) sum.put(lane, byLane.get(lane) ?? undefined);
-    return sum.total() ?? 0;
+    const total = (which: number): number => all.reduce((so, rank) => so + rank.rows[which]!, 0);
+    return { loss: sum.total() ?? 0, rows: { read: total(0), changed: total(1) } };
   }
 
   /** What was counted over this rank's lanes. */
@@ -112,41 +171,71 @@ export class StepRun {
     return { effective: per(0) - masked - repeated, masked, repeated };
   }
 
-  #lane(lane: number): LaneWork {
+  #lane(lane: number, round: Round): LaneWork {
     const known = this.#work.get(lane);
     if (known) return known;
     const { rates, lanes, batches } = this.#input;
-    const made = new LaneWork({ ...this.#parts, input: batches[lane]!, key: rates.step * lanes + lane });
+    const made = new LaneWork({
+      ...this.#parts,
+      input: batches[lane]!,
+      key: rates.step * lanes + lane,
+      fetch: this.#parts.staged ? (ids, stream) => this.#fetch(ids, round, stream) : undefined,
+    });
     this.#work.set(lane, made);
     return made;
   }
 
+  #fetch(ids: Tensor<'i32'> | undefined, { number }: Round, stream: StreamName): RowFetch {
+    const { device, model, groups, divided, stale, objective } = this.#parts;
+    const { lanes, laneTokens, rates } = this.#input;
+    const { group, world } = groups;
+    const first = world.rank - group.rank;
+    const rooms = Array.from({ length: group.size }, (_, member) => {
+      const { from, to } = lanesOf(lanes, first + member, world.size);
+      const tokens = from + number < to ? laneTokens[from + number]! : 0;
+      return Math.min(objective.mostRows(tokens)!, model.items.vocabulary);
+    });
+    const owners = { device, table: model.items, group: divided ? group : ALONE };
+    const fetch = new RowFetch(owners, { ids, rooms, instead: stale.before(rates.step), stream });
+    this.#fetches.push(fetch);
+    return fetch;
+  }
+
   #dense(lane: number): void {
-    const loss = this.#lane(lane).dense(this.#input.tokens);
-    this.#losses[lane] = this.#parts.device.read(loss);
-    const counts = this.#input.count ? this.#lane(lane).counts() : undefined;
-    if (counts) this.#counts.push(this.#parts.device.read(counts));
+    const { device } = this.#parts;
+    const { laneTokens, count } = this.#input;
+    const work = this.#work.get(lane)!;
+    const loss = work.dense(laneTokens.reduce((sum, tokens) => sum + tokens, 0));
+    this.#losses[lane] = device.read(loss);
+    const counts = count ? work.counts() : undefined;
+    if (counts) this.#counts.push(device.read(counts));
   }
 
   #reduce(lane: number, stream: StreamName): void {
-    const { gradients } = this.#parts;
-    const work = this.#lane(lane);
+    const { gradients, stale } = this.#parts;
+    const work = this.#work.get(lane)!;
     this.#stream = stream;
     this.#skipTo(lane);
     // The only lane of a step is not reduced: the update sums its contributions itself, and the lane lives until then.
-    const alone = this.#input.lanes === 1;
+    const alone = this.#input.lanes === 1 && stale.ahead === 0;
     this.#sum.put(lane, gradients.take({ staged: work.staged, reduce: !alone, stream }));
     this.#summed = lane + 1;
     if (!alone) work.dispose();
   }
 
-  #apply(): void {
-    const { gradients, optimizer, rankSum } = this.#parts;
-    if (rankSum) return;
-    this.#skipTo(this.#input.lanes);
-    const total = this.#sum.total();
-    if (total) gradients.release(optimizer.apply(total, this.#input.rates));
-    for (const work of this.#work.values()) work.dispose();
+  #apply(total: Gradients): void {
+    const { gradients, optimizer, stale } = this.#parts;
+    const { rates } = this.#input;
+    const [items] = total.tables;
+    if (stale.ahead === 0 || items?.kind !== 'rows') {
+      gradients.release(optimizer.apply(total, rates));
+      return;
+    }
+    const applied = stale.remember(rates.step, items.list);
+    const { dense, tables } = optimizer.apply(total, rates);
+    applied(); // it keeps the ids
+    items.list.rows.dispose();
+    gradients.release({ dense, tables: [undefined, ...tables.slice(1)] });
   }
 
   /** Lanes without work before this one. */

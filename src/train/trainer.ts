@@ -4,26 +4,30 @@
 //
 // One await per step: the loss of step t is read while step t + 1 is already enqueued.
 
+import { resolve } from 'node:path';
 import type { ResolvedConfig } from '../config/schema.js';
 import { BatchStream } from '../data/batch/batch-stream.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import { costOf } from '../dist/balance/cost.js';
 import { type Communicator, gatherJson } from '../dist/comm/communicator.js';
 import { SingleRank } from '../dist/comm/single-rank.js';
+import type { Model } from '../nn/model.js';
 import { CostFit } from '../dist/balance/cost-fit.js';
 import type { RunEvent, StepDone } from '../events/event.js';
-import { TurboError } from '../tensor/turbo-error.js';
-import { UserError } from '../util/errors.js';
-import type { Checkpoint, CheckpointFolder } from './checkpoint.js';
+import { type Checkpoint, type CheckpointFolder, trustedCheckpoint } from './checkpoint.js';
 import { afterValidation, type EarlyStoppingState, shouldStop } from './early-stopping.js';
+import { diverged } from './diverged.js';
 import { computedOn, describeFailure, describeRun, flopCounts } from './describe-run.js';
 import { EventLog } from './event-log.js';
 import type { Learner } from './learner.js';
 import { plannedSteps } from './plan-steps.js';
-import type { Wishes } from './rank-sum.js';
+import type { Wishes } from './rank-nodes.js';
 import type { RunFolder } from './run-folder.js';
 import { LaneOrder, type LanePlace, type StepPlans } from './step-plan.js';
+import { StepQueue } from './step-queue.js';
+import type { StepFigures } from './step-run.js';
 import { type FlopCounts, type StepSize, stepSize } from './step-size.js';
+import { writeTogether } from './write-together.js';
 import { FRESH_EPOCH, FRESH_STATE, TRAINING_STATE, type TrainingState } from './training-state.js';
 
 export interface TrainingOptions {
@@ -33,16 +37,16 @@ export interface TrainingOptions {
   plans: StepPlans;
   /** The ranks that train together; by default this one alone. Rank 0 writes, logs and validates. */
   world?: Communicator;
-  /** The chosen metric on the validation events, higher is better; never called when there is nothing to validate on. */
-  validate?: () => Promise<number>;
+  /** A model's chosen metric on the validation events, higher is better; absent when there is nothing to validate on. */
+  validate?: (model: Model) => Promise<number>;
   /** FMA peak in FLOP/s, for the MFU of each epoch. */
   peakFlops: number;
   /** What else to log after a step; `pause`: a validation, a checkpoint or the end comes next. */
   sample?: (step: number, pause: boolean) => RunEvent | undefined;
   /** What needs no model, on the validation events; asked before the first validation. */
   baselines?: () => Record<string, number>;
-  /** Called when there is no checkpoint to continue from, before the first step. */
-  onFresh?: () => void;
+  /** Weights to start from when there is no checkpoint; asked on rank 0. */
+  initialWeights?: () => string | undefined;
   /** Sees every event as it is logged. */
   onEvent?: (event: RunEvent) => void;
   /** Aborting finishes the step, writes a checkpoint and returns. */
@@ -63,19 +67,11 @@ interface StepUnderWay extends StepSize {
   step: number;
   epoch: number;
   lr: number;
-  loss: Promise<number>;
+  figures: Promise<StepFigures>;
   negatives: Promise<StepDone['negatives']>;
 }
 
 const NO_CHECKPOINT: ReturnType<CheckpointFolder['latest']> = { checkpoint: undefined, refused: [] };
-
-/** What a person can do about a loss that is no number; any other error is passed on. */
-function diverged(error: unknown, step: number): unknown {
-  if (!(error instanceof TurboError) || error.kind !== 'not-finite') return error;
-  const message = `training diverged at step ${step}: ${error.message}`;
-  const remedy = 'Lower optimizer.lr, set optimizer.clip (1 is usual), or add warm-up steps; then train a new run.';
-  return new UserError('diverged', message, remedy, { cause: error });
-}
 
 export class Trainer {
   readonly #options: TrainingOptions;
@@ -99,6 +95,7 @@ export class Trainer {
   #agreed: Wishes = { stop: false, save: false };
   readonly #flops: FlopCounts;
   #baselinesKnown = false;
+  #queue!: StepQueue;
 
   constructor(options: TrainingOptions) {
     this.#options = options;
@@ -117,9 +114,7 @@ export class Trainer {
   /** Trains to the end, or continues from the newest sound checkpoint if the run has one. */
   async run(): Promise<TrainingResult> {
     const { checkpoint, refused } = this.#leads ? this.#checkpoints.latest() : NO_CHECKPOINT;
-    if (checkpoint) this.#restore(checkpoint);
-    else if (this.#leads) this.#options.onFresh?.();
-    await this.#startTogether();
+    await this.#start(checkpoint);
     if (this.#leads) this.#log = new EventLog(this.#options.run.events, this.#step);
     if (checkpoint || refused.length > 0) {
       const from = checkpoint?.path ?? 'the beginning';
@@ -130,6 +125,8 @@ export class Trainer {
     const { source, plans, learner } = this.#options;
     const order = new LaneOrder(plans, learner.lanes);
     this.#stream = new BatchStream({ source, order, from: order.from(this.#state.cursor), kept: plans.lanes });
+    const ends = { step: this.#mostSteps, epoch: this.#config.epochs };
+    this.#queue = new StepQueue({ learner, plans, stream: this.#stream, totalSteps: this.#totalSteps, ends });
     this.#clock = performance.now();
     this.#scheduleSave();
     try {
@@ -177,20 +174,13 @@ export class Trainer {
     let boundary = false;
     while (!boundary) {
       const { epoch } = this.#state.cursor;
-      const plan = plans.at(this.#state.cursor);
-      const { from, to } = learner.lanes;
-      const batches = plan.lanes.map((ids, lane) => {
-        const batch = lane >= from && lane < to ? this.#stream.next() : undefined;
-        return ids.length > 0 ? batch : undefined;
-      });
+      const { plan, opened } = this.#queue.next(this.#step, this.#state.cursor);
       this.#state.cursor = plan.next;
       const size = stepSize(plan, plans.windows, this.#flops);
       this.#step++;
-      const { agreed, ...started } = await learner.step(batches, {
-        step: this.#step,
-        totalSteps: this.#totalSteps,
-        tokens: plan.tokens,
-        wishes: { stop: signal?.aborted ?? false, save: this.#leads && this.#saveIsDue() },
+      const { agreed, ...started } = await learner.run(opened, {
+        stop: signal?.aborted ?? false,
+        save: this.#leads && this.#saveIsDue(),
       });
       this.#agreed = agreed;
       if (last) await this.#settle(last);
@@ -202,8 +192,8 @@ export class Trainer {
 
   /** Waits for a step, counts it and tells of it. */
   async #settle(under: StepUnderWay, { pause = false } = {}): Promise<void> {
-    const { step, epoch, lr, tokens, squares, flops, paperFlops: counted, loss: pending, negatives: drawn } = under;
-    const loss = await pending.catch((error: unknown) => {
+    const { step, epoch, lr, tokens, squares, flops, paperFlops: counted, figures: pending, negatives: drawn } = under;
+    const { loss, rows } = await pending.catch((error: unknown) => {
       throw diverged(error, step);
     });
     const seconds = this.#tick();
@@ -218,9 +208,17 @@ export class Trainer {
     const most = seconds * this.#options.peakFlops;
     const negatives = await drawn;
     const rate = { tokensPerSecond: tokens / seconds, mfu: flops / most, ...(counted && { mfuPaper: counted / most }) };
-    this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, ...rate, ...(negatives && { negatives }) });
+    const drawnRows = { ...(negatives && { negatives }), ...this.#staleness(rows) };
+    this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, ...rate, ...drawnRows });
     const sample = this.#options.sample?.(step, pause);
     if (sample) this.#emit(sample);
+  }
+
+  /** What of the rows fetched ahead was changed meanwhile; nothing when rows are not. */
+  #staleness({ read, changed }: StepFigures['rows']): Pick<StepDone, 'stale' | 'resent'> {
+    if (this.#options.learner.ahead === 0) return {};
+    const share = read === 0 ? 0 : changed / read;
+    return this.#config.staleness === 'exact' ? { resent: share } : { stale: share };
   }
 
   async #endEpoch(): Promise<void> {
@@ -234,7 +232,9 @@ export class Trainer {
     const due = (epoch + 1) % every === 0 || epoch + 1 === this.#config.epochs;
     if (!this.#options.validate || !due) return;
     this.#rankBaselines(metric);
-    const [value = 0] = await gatherJson(this.#world, this.#leads ? await this.#options.validate() : 0);
+    const model = await this.#options.learner.wholeEvaluated();
+    const [value = 0] = await gatherJson(this.#world, model ? await this.#options.validate(model) : 0);
+    if (model !== this.#options.learner.evaluated) model?.dispose();
     const early = afterValidation(this.#state.early, { value, step: this.#step, epoch });
     this.#state.early = early;
     const best = early.best?.step === this.#step;
@@ -263,33 +263,41 @@ export class Trainer {
     if (this.#savedAt === this.#step) return;
     this.#savedAt = this.#step;
     if (this.#world.size > 1) await this.#commonDigest();
-    if (!this.#leads) return;
     const started = performance.now();
-    const { learner } = this.#options;
     this.#tick();
+    const { learner } = this.#options;
+    const files = await writeTogether({
+      world: this.#world,
+      checkpoints: this.#checkpoints,
+      learner,
+      step: this.#step,
+    });
+    if (!this.#leads) return;
     const state: TrainingState = { ...this.#state, cost: this.#cost.state };
     const best = this.#state.early.best?.step ?? null;
-    const path = await this.#checkpoints.write({ step: this.#step, best, state, files: learner.files() });
+    const path = await this.#checkpoints.seal({ step: this.#step, best, state, files });
     this.#scheduleSave();
     this.#checkpoints.prune({ keep: this.#config.checkpoint.keep, newest: this.#step });
     this.#emit({ kind: 'checkpoint', step: this.#step, path, seconds: (performance.now() - started) / 1000 });
   }
 
   /** Every rank continues with rank 0's weights, optimiser state and place in the data. */
-  async #startTogether(): Promise<void> {
-    if (this.#world.size === 1) return;
-    const own = { step: this.#step, state: { ...this.#state, cost: this.#cost.state } };
+  async #start(found: Checkpoint | undefined): Promise<void> {
+    const { learner, initialWeights } = this.#options;
+    const own = {
+      checkpoint: found ? resolve(found.path) : null,
+      weights: (this.#leads && !found && initialWeights?.()) || null,
+    };
     const [first] = await gatherJson(this.#world, own);
-    const { cost: _cost, ...state } = TRAINING_STATE.parse(first!.state);
-    this.#step = first!.step;
-    this.#savedAt = this.#leads ? this.#savedAt : first!.step;
-    this.#state = state;
-    this.#options.learner.share();
+    const { checkpoint, weights } = first!;
+    if (checkpoint !== null) this.#restore(found ?? trustedCheckpoint(checkpoint));
+    else if (weights !== null) learner.start(weights);
+    if (this.#world.size > 1) learner.share();
   }
 
   /** Digest of the weights, which must be the same on every rank. */
   async #commonDigest(): Promise<string> {
-    const digest = await this.#options.learner.model.digest();
+    const digest = await this.#options.learner.digest();
     const all = await gatherJson(this.#world, digest);
     const other = all.findIndex(theirs => theirs !== all[0]);
     if (other >= 0)

@@ -6,6 +6,8 @@ import { closeSync, fstatSync, fsyncSync, openSync, readSync, statSync } from 'n
 import { z } from 'zod';
 import { writeFully } from './atomic-file.js';
 import { UserError } from './errors.js';
+import type { RowShard } from './row-shard.js';
+import { reshardRows, type TensorFile } from './tensor-file.js';
 
 const ELEMENT_BYTES = { F64: 8, I64: 8, U64: 8, F32: 4, I32: 4, U32: 4, F16: 2, BF16: 2, I16: 2, U16: 2, I8: 1, U8: 1 };
 export type StoredDtype = keyof typeof ELEMENT_BYTES;
@@ -143,7 +145,7 @@ export function writeSafetensors(
   writer.close();
 }
 
-export class SafetensorsFile {
+export class SafetensorsFile implements TensorFile {
   readonly path: string;
   readonly tensors: ReadonlyMap<string, TensorSpec>;
   readonly metadata: Readonly<Record<string, string>>;
@@ -192,6 +194,13 @@ export class SafetensorsFile {
     }
     const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
     readFully(this.fd, bytes, this.dataStart + from, this.path);
+  }
+
+  readRows(name: string, shard: RowShard, start: number, into: Float32Array<ArrayBuffer>): void {
+    const [, cols = 1] = this.find(name, 'F32').shape;
+    const read = (from: number, to: Float32Array<ArrayBuffer>): void => this.readInto(name, 'F32', from, to);
+    if (shard.count === 1) read(start, into);
+    else reshardRows([read], cols, shard, { start, into });
   }
 
   /** Where a tensor is in the file, for readers that map it. Aligned to its element. */

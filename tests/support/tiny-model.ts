@@ -20,6 +20,7 @@ import { Table } from '../../src/ops/table.js';
 import { Tape } from '../../src/ops/tape.js';
 import type { Tensor } from '../../src/tensor/tensor.js';
 import { Random } from '../../src/util/random.js';
+import { ZERO } from './exact-sum.js';
 
 export const SIZE = { d: 24, heads: 2, items: 50, actions: 4, longest: 40, negatives: 8, blocks: 2 };
 
@@ -52,7 +53,7 @@ export class TinyModel {
   readonly #positions: Parameter;
   readonly #blocks: Record<'w' | 'posW' | 'tsW' | 'wo' | 'bo', Parameter>[];
   readonly #moments = new Map<string, { m: Tensor<'f32'>; v: Tensor<'f32'> }>();
-  readonly #norm: Tensor<'f32'>;
+  readonly #norm: Tensor<'i64'>;
   readonly #scale: Tensor<'f32'>;
   readonly #seed: number;
 
@@ -89,7 +90,7 @@ export class TinyModel {
       };
       this.#moments.set(name, { m: zeros(), v: zeros() });
     }
-    this.#norm = device.tensor([1, 1]);
+    this.#norm = device.from(ZERO());
     this.#scale = device.tensor([1, 1]);
   }
 
@@ -144,7 +145,7 @@ export class TinyModel {
     const contributed = (table: Table) => ({ source: table, contributions: table.rowGradient.contributions! });
     embeddingUpdate(device, items.value, contributed(items), { kind: 'dense', grad: items.gradTarget() });
     const dense = [...this.parameters, items];
-    fillConstant(device, this.#norm, 0);
+    device.upload(this.#norm, ZERO());
     for (const { gradient } of dense) squareSum(device, gradient.value!, { to: this.#norm, accumulate: true });
     embeddingUpdate(device, actions.value, contributed(actions), { kind: 'square-sum', to: this.#norm });
     clipScale(device, { squareSum: this.#norm, maxNorm: 1, scale: this.#scale });

@@ -96,7 +96,7 @@ class SevenLanes {
     const input = this.#batches[lane];
     if (!input) return undefined;
     const parts = { device: this.device, model: this.model, objective: this.#objective };
-    const work = new LaneWork({ ...parts, input, seed: 5, key: 7 + lane, encoderDraws: 9, staged: false });
+    const work = new LaneWork({ ...parts, input, seed: 5, key: 7 + lane, encoderDraws: 9 });
     work.read('compute');
     work.exchange('compute');
     work.rows('compute');

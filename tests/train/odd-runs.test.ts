@@ -58,7 +58,8 @@ test('a run that was written before its config had some key keeps its checkpoint
     ...decided,
     config: Object.assign(resolveConfig({}), { priors: undefined }),
   });
-  await written.checkpoints().write({ step: 4, best: null, state: {}, files: {} });
+  await written.checkpoints().begin(4);
+  await written.checkpoints().seal({ step: 4, best: null, state: {}, files: {} });
   expect(JSON.parse(readFileSync(join(path, 'run.json'), 'utf8'))).toMatchObject({ config: older });
   const opened = RunFolder.open(path);
   expect(opened.description.config.priors).toBe(resolveConfig({}).priors);

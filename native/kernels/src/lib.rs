@@ -3,6 +3,7 @@
 
 pub mod arena;
 pub mod ctx;
+pub mod exact_sum;
 pub mod fault;
 mod gathered;
 pub mod half;

@@ -5,7 +5,7 @@
 
 import { resolveConfig } from '../../config/resolve.js';
 import type { ConfigInput, ResolvedConfig } from '../../config/schema.js';
-import type { Communicator } from '../../dist/comm/communicator.js';
+import type { RankGroups } from '../../dist/shard/rank-groups.js';
 import type { Device } from '../../native/device.js';
 import { buildDefinition } from '../../nn/build.js';
 import { SECONDS_PER_DAY } from '../../nn/time-bias.js';
@@ -42,7 +42,7 @@ export function configOf(size: RankCase): ResolvedConfig {
   return resolveConfig(base, settings);
 }
 
-export function learnerOf(device: Device, size: RankCase, world: Communicator): Learner {
+export function learnerOf(device: Device, size: RankCase, groups: RankGroups): Learner {
   const config = configOf(size);
   const definition = buildDefinition(config.model, SECONDS_PER_DAY);
   const { maxLength, dropout } = config.model;
@@ -52,7 +52,7 @@ export function learnerOf(device: Device, size: RankCase, world: Communicator): 
     config,
     shape: { ...shape, actions: 0, sideFeatures: [], scoring: config.loss },
     counts: new Int32Array(size.rows).fill(1),
-    world,
+    groups,
   });
 }
 

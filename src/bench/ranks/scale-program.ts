@@ -29,8 +29,8 @@ const { size, steps, turns }: ScaleSpec = JSON.parse(process.argv[2]!);
 
 await withRanks(async ({ world }) => {
   using device = Device.open({ threads: 1 });
-  const copy = new StepLoop(device, { ...size, lanes: 1 }, new SingleRank());
-  const joint = new StepLoop(device, { ...size, lanes: world.size }, world);
+  const copy = await StepLoop.open(device, { ...size, lanes: 1 }, new SingleRank());
+  const joint = await StepLoop.open(device, { ...size, lanes: world.size }, world);
   joint.learner.share();
   const times: ScaleTimes = { alone: [], copies: [], together: [] };
   // Each turn begins on all ranks at once; those without work in it wait, asleep.

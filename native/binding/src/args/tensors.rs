@@ -5,6 +5,7 @@ use crate::fault::{NativeFault, Outcome, fault};
 use crate::operands::{Input, Named, Output};
 use crate::view::Dtype;
 use turbogr_kernels::embedding::MappedRows;
+use turbogr_kernels::exact_sum::{ExactSum, WORDS};
 use turbogr_kernels::mat::{Grad, Mat, MatMut};
 use turbogr_kernels::rows::Bf16;
 use turbogr_kernels::{Panels, PanelsMut, Rows, RowsMut};
@@ -238,11 +239,6 @@ impl Args<'_> {
         first.ok_or_else(|| fault("shape", self.op, input, "one element", "none"))
     }
 
-    pub fn scalar(&mut self, input: &'static str) -> Outcome<&'static f32> {
-        let slice = self.slice(input)?;
-        self.one(input, slice.first())
-    }
-
     pub fn scalar_opt(&mut self, input: &'static str) -> Outcome<Option<&'static f32>> {
         let slice = self.slice_opt(input)?;
         slice.map(|slice| self.one(input, slice.first())).transpose()
@@ -251,6 +247,22 @@ impl Args<'_> {
     pub fn scalar_mut(&mut self, input: &'static str) -> Outcome<&'static mut f32> {
         let slice = self.slice_mut(input)?;
         self.one(input, slice.first_mut())
+    }
+
+    /// Exact sums, one after the other.
+    pub fn exact_sums(&mut self, input: &'static str) -> Outcome<&'static [ExactSum]> {
+        let words = self.slice(input)?;
+        ExactSum::of(words).ok_or_else(|| self.not_sums(input, words.len()))
+    }
+
+    pub fn exact_sum_mut(&mut self, input: &'static str) -> Outcome<&'static mut ExactSum> {
+        let words = self.slice_mut(input)?;
+        let count = words.len();
+        ExactSum::of_mut(words).ok_or_else(|| self.not_sums(input, count))
+    }
+
+    fn not_sums(&self, input: &str, got: usize) -> NativeFault {
+        fault("shape", self.op, input, format!("{WORDS} words"), format!("{got}"))
     }
 
     /// An embedding table, f32 or FP16.

@@ -6,8 +6,8 @@ use crate::fault::{Outcome, fault};
 use turbogr_kernels::Mat;
 use turbogr_kernels::embedding::embedding_gather::{self, Positions};
 use turbogr_kernels::embedding::{
-    self, Alias, Contribution, CopyRows, EmbeddingApply, EmbeddingUpdate, FetchNegatives, IdList, MAX_CONTRIBUTIONS,
-    MAX_ID_LISTS, ReadRows, RowList, RowListMut, Sampler, Update,
+    self, Alias, Changed, Contribution, CopyRows, EmbeddingApply, EmbeddingUpdate, FetchNegatives, IdList, MAX_CHANGED,
+    MAX_CONTRIBUTIONS, MAX_ID_LISTS, Places, ReadRows, Requests, Routed, RowList, RowListMut, Sampler, Update,
 };
 use turbogr_kernels::mat::MatMut;
 use turbogr_kernels::rng::Key;
@@ -61,7 +61,7 @@ fn update(args: &mut Args) -> Outcome<Update<'static>> {
             grad: args.grad("grad")?,
         },
         1 => Update::SquareSum {
-            to: args.scalar_mut("to")?,
+            to: args.exact_sum_mut("to")?,
         },
         2 => Update::LazyAdam {
             m: args.mat_mut("m")?,
@@ -244,6 +244,69 @@ pub fn fetch_negatives(args: &mut Args) -> Outcome {
         factors: args.slice_mut("factors")?,
     };
     args.work(move |site| Ok(embedding::fetch_negatives(site.cx, work)?))
+}
+
+pub fn route_ids(args: &mut Args) -> Outcome {
+    let (ids, by_place) = (args.slice("ids")?, args.flag("byPlace")?);
+    let to = Routed {
+        local: args.slice_mut("local")?,
+        order: args.slice_mut("order")?,
+        counts: args.slice_mut("counts")?,
+    };
+    args.work(move |_| Ok(embedding::route_ids(ids, by_place, to)?))
+}
+
+pub fn pick_rows(args: &mut Args) -> Outcome {
+    let (rows, ids) = (args.rows("rows")?, args.slice("ids")?);
+    let (counts, to) = (args.slice_opt("counts")?, args.rows_mut("to")?);
+    args.work(move |site| Ok(embedding::pick_rows(site.cx, rows, ids, counts, to)?))
+}
+
+pub fn take_list(args: &mut Args) -> Outcome {
+    let list = (args.slice("ids")?, args.mat("rows")?);
+    let (counts, index) = (args.slice("counts")?, args.usize("index")?);
+    let to = row_list_mut(args)?;
+    args.work(move |site| Ok(embedding::take_list(site.cx, list, counts, index, to)?))
+}
+
+fn requests(args: &mut Args) -> Outcome<Requests<'static>> {
+    Ok(Requests {
+        ids: args.slice("ids")?,
+        counts: args.slice("counts")?,
+    })
+}
+
+pub fn changed_rows(args: &mut Args) -> Outcome {
+    let (requests, list, by_list) = (requests(args)?, args.slice("list")?, args.flag("byList")?);
+    let to = Changed {
+        at: args.slice_mut("at")?,
+        from: args.slice_mut("from")?,
+        counts: args.slice_mut("to counts")?,
+    };
+    args.work(move |_| Ok(embedding::changed_rows(requests, list, by_list, to)?))
+}
+
+pub fn count_changed(args: &mut Args) -> Outcome {
+    let requests = requests(args)?;
+    let mut lists: [&[i32]; MAX_CHANGED] = [&[]; MAX_CHANGED];
+    let count = count(args, "lists", MAX_CHANGED)?;
+    for list in &mut lists[..count] {
+        *list = args.slice("list")?;
+    }
+    let to = args.slice_mut("to")?;
+    args.work(move |_| Ok(embedding::count_changed(requests, &lists[..count], to)?))
+}
+
+pub fn put_rows(args: &mut Args) -> Outcome {
+    let rows = args.rows("rows")?;
+    let places = Places {
+        at: args.slice("at")?,
+        counts: args.slice("counts")?,
+        parts: args.slice("parts")?,
+        order: args.slice_opt("order")?,
+    };
+    let to = args.rows_mut("to")?;
+    args.work(move |site| Ok(embedding::put_rows(site.cx, rows, places, to)?))
 }
 
 const NO_CONTRIBUTION: Contribution = Contribution {

@@ -3,7 +3,7 @@
 use crate::args::Args;
 use crate::fault::{Outcome, fault};
 use turbogr_kernels::optim;
-use turbogr_kernels::optim::{Adam, AdamW, TruncNormal};
+use turbogr_kernels::optim::{Adam, AdamW, EveryRow, TruncNormal};
 
 pub fn adam_hyper(args: &mut Args) -> Outcome<Adam> {
     Ok(Adam {
@@ -30,16 +30,16 @@ pub fn adamw(args: &mut Args) -> Outcome {
 
 pub fn square_sum(args: &mut Args) -> Outcome {
     let x = args.slice::<f32>("x")?;
-    let to = args.scalar_mut("to")?;
+    let to = args.exact_sum_mut("to")?;
     let accumulate = args.flag("accumulate")?;
     args.work(move |site| Ok(optim::square_sum(site.cx, x, to, accumulate)?))
 }
 
 pub fn clip_scale(args: &mut Args) -> Outcome {
-    let square_sum = args.scalar("squareSum")?;
+    let parts = args.exact_sums("squareSum")?;
     let max_norm = args.f32("maxNorm")?;
     let scale = args.scalar_mut("scale")?;
-    args.work(move |_| Ok(optim::clip_scale(*square_sum, max_norm, scale)?))
+    args.work(move |_| Ok(optim::clip_scale(parts, max_norm, scale)?))
 }
 
 pub fn fill_constant(args: &mut Args) -> Outcome {
@@ -77,8 +77,12 @@ pub fn fill_trunc_normal(args: &mut Args) -> Outcome {
         low: args.f32("low")?,
         high: args.f32("high")?,
     };
+    let rows = EveryRow {
+        first: args.usize("first")?,
+        step: args.usize("step")?,
+    };
     let to = args.rows_mut("to")?;
-    args.work(move |site| Ok(optim::fill_trunc_normal(site.cx, key, shape, to)?))
+    args.work(move |site| Ok(optim::fill_trunc_normal(site.cx, key, shape, rows, to)?))
 }
 
 pub fn add(args: &mut Args) -> Outcome {

@@ -1,7 +1,9 @@
 //! Gradient rows that are already summed, one for each id: each goes straight to the rule.
 
 use super::apply::Rule;
+use super::sums::total;
 use crate::ctx::Ctx;
+use crate::exact_sum::ExactSum;
 use crate::mat::{Disjoint, Mat};
 use crate::rows::load_vector;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
@@ -10,9 +12,9 @@ use crate::simd::{Kernel, LANES, Simd, dispatch};
 const TILE: usize = 1024;
 
 /// Applies rows `0..count`. Returns the sum of squares, if the rule forms it.
-pub(super) fn apply(cx: &Ctx, rule: &Rule, rows: Mat, ids: Option<&[i32]>, count: usize) -> f64 {
+pub(super) fn apply(cx: &Ctx, rule: &Rule, rows: Mat, ids: Option<&[i32]>, count: usize) -> ExactSum {
     let tiles = count.div_ceil(TILE);
-    let mut squares = cx.scratch::<f64>(tiles);
+    let mut squares = cx.scratch::<ExactSum>(tiles);
     let mut buffers = cx.per_worker::<f32>(rows.cols.next_multiple_of(LANES));
     {
         let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
@@ -36,7 +38,7 @@ pub(super) fn apply(cx: &Ctx, rule: &Rule, rows: Mat, ids: Option<&[i32]>, count
             }
         });
     }
-    squares.iter().sum()
+    total(&squares)
 }
 
 struct ApplyRows<'a> {
@@ -46,14 +48,14 @@ struct ApplyRows<'a> {
     range: (usize, usize),
     /// A padded row.
     buffer: &'a mut [f32],
-    square: &'a mut f64,
+    square: &'a mut ExactSum,
 }
 
 impl Kernel for ApplyRows<'_> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
         let cols = self.rows.cols;
-        *self.square = 0.0;
+        *self.square = ExactSum::ZERO;
         for i in self.range.0..self.range.1 {
             // SAFETY: row `i` exists and its id was checked; this task alone has it.
             unsafe {
@@ -63,7 +65,7 @@ impl Kernel for ApplyRows<'_> {
                     V::zero().add(load_vector::<V, f32>(row, k, cols)).store(to);
                 }
                 let id = self.ids.map_or(i, |ids| ids[i] as usize);
-                *self.square += self.rule.apply::<V>(id, i, self.buffer.as_ptr(), cols);
+                self.square.add(self.rule.apply::<V>(id, i, self.buffer.as_ptr(), cols));
             }
         }
     }

@@ -9,6 +9,7 @@ use super::apply::{Job, Rule};
 use super::contribution::{Contribution, ReadRows, check_ascending, check_contributions};
 use super::{direct, sums};
 use crate::ctx::Ctx;
+use crate::exact_sum::ExactSum;
 use crate::fault::{FaultKind, Outcome, fault};
 use crate::mat::{Disjoint, Grad, Mat, MatMut};
 use crate::optim::{Adam, AdamFactors};
@@ -24,7 +25,7 @@ pub enum Update<'a> {
     /// Written to `grad[V, D]` for a dense optimiser; rows not touched are zero (or left, when accumulating).
     Dense { grad: Grad },
     /// Added to the square of the global norm; nothing is updated.
-    SquareSum { to: &'a mut f32 },
+    SquareSum { to: &'a mut ExactSum },
     /// Adam on touched rows only, bias-corrected by the global step.
     LazyAdam { m: MatMut, v: MatMut, hyper: Adam },
     /// One accumulator per row: `state += mean g^2; row -= lr g / (sqrt(state) + eps)`.
@@ -125,7 +126,7 @@ struct Last<'a> {
 }
 
 /// Turns an update into its rule, runs `each` with it, and keeps the square sum that it returns.
-fn finish(op: &'static str, cx: &Ctx, last: Last, each: impl FnOnce(&Rule) -> f64) -> Outcome {
+fn finish(op: &'static str, cx: &Ctx, last: Last, each: impl FnOnce(&Rule) -> ExactSum) -> Outcome {
     let Last {
         table,
         update,
@@ -169,7 +170,8 @@ fn finish(op: &'static str, cx: &Ctx, last: Last, each: impl FnOnce(&Rule) -> f6
     };
     let square = each(&rule);
     if let Some(to) = sum {
-        *to = (f64::from(*to) + square) as f32;
+        to.merge(&square);
+        to.carry();
     }
     Ok(())
 }

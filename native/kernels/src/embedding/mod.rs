@@ -2,6 +2,7 @@
 //! the optimiser's update, or into lists that add up.
 
 mod apply;
+mod changed_rows;
 mod contribution;
 mod copy_rows;
 mod direct;
@@ -13,11 +14,13 @@ mod fetch_negatives;
 pub mod naive;
 mod parts;
 mod read_ahead;
+mod route_ids;
 mod runs;
 mod sort;
 mod stage_rows;
 mod sums;
 
+pub use changed_rows::{Changed, MAX_CHANGED, Places, Requests, changed_rows, count_changed, put_rows};
 pub use contribution::{Contribution, MAX_CONTRIBUTIONS, ReadRows};
 pub use copy_rows::{CopyRows, copy_rows};
 pub use draw_negatives::{Alias, Sampler, alias_table, draw_negatives, draw_pool};
@@ -25,9 +28,12 @@ pub use embedding_reduce::{RowList, RowListMut, embedding_reduce, sparse_add};
 pub use embedding_update::{EmbeddingApply, EmbeddingUpdate, Update, embedding_apply, embedding_update};
 pub use fetch_negatives::{FetchNegatives, fetch_negatives};
 pub use read_ahead::{MappedRows, read_ahead};
+pub use route_ids::{Routed, pick_rows, route_ids, take_list};
 pub use stage_rows::{IdList, MAX_ID_LISTS, stage_rows, unique_ids};
 
 #[cfg(test)]
 mod list_tests;
+#[cfg(test)]
+mod shard_tests;
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,9 @@
 
 use super::Contribution;
 use super::apply::{Job, Target};
-use super::sums::number;
+use super::sums::{number, total};
 use crate::ctx::Ctx;
+use crate::exact_sum::ExactSum;
 use crate::gathered::prefetch_span;
 use crate::mat::Disjoint;
 use crate::rows::{Element, load_vector};
@@ -34,7 +35,7 @@ pub(super) fn parts(items: usize, cols: usize, entries: usize) -> Option<usize> 
 }
 
 /// Each of the parts adds up a gradient of its own. Returns the sum of squares, if the rule forms it.
-pub(super) fn form(cx: &Ctx, job: &Job, parts: usize) -> f64 {
+pub(super) fn form(cx: &Ctx, job: &Job, parts: usize) -> ExactSum {
     let Job {
         read,
         contributions,
@@ -81,8 +82,8 @@ pub(super) fn form(cx: &Ctx, job: &Job, parts: usize) -> f64 {
         number(&mut numbers);
     }
     let numbers = &numbers[..];
-    let mut squares = cx.scratch::<f64>(tiles);
-    squares.fill(0.0);
+    let mut squares = cx.scratch::<ExactSum>(tiles);
+    squares.fill(ExactSum::ZERO);
     let mut buffers = cx.per_worker::<f32>(2 * width);
     {
         let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
@@ -99,7 +100,7 @@ pub(super) fn form(cx: &Ctx, job: &Job, parts: usize) -> f64 {
             }
         });
     }
-    squares.iter().sum()
+    total(&squares)
 }
 
 /// Bits of `touched`.
@@ -235,7 +236,7 @@ struct Fold<'a, E> {
     number: usize,
     /// Two padded rows.
     buffer: &'a mut [f32],
-    square: &'a mut f64,
+    square: &'a mut ExactSum,
 }
 
 impl<E: Element> Kernel for Fold<'_, E> {
@@ -260,10 +261,11 @@ impl<E: Element> Kernel for Fold<'_, E> {
             }
             let (plain, unit) = self.buffer.split_at_mut(width);
             // SAFETY: this task alone has the row; buffers hold whole vectors.
-            *self.square += unsafe {
+            let square = unsafe {
                 self.target
                     .finish::<V>(row, number, plain, (flags & UNIT > 0).then_some(&*unit))
             };
+            self.square.add(square);
             number += 1;
         }
     }

@@ -3,8 +3,9 @@
 use super::Contribution;
 use super::apply::{Job, Target};
 use super::sort::{Entry, sorted};
-use super::sums::number;
+use super::sums::{number, total};
 use crate::ctx::Ctx;
+use crate::exact_sum::ExactSum;
 use crate::gathered::{Terms, add_weighted};
 use crate::mat::{Disjoint, Mat};
 use crate::rows::Element;
@@ -17,7 +18,7 @@ const TILE: usize = 1024;
 const AHEAD: usize = 6;
 
 /// Returns the sum of squares, if the rule forms it.
-pub(super) fn form(cx: &Ctx, job: &Job) -> f64 {
+pub(super) fn form(cx: &Ctx, job: &Job) -> ExactSum {
     let Job {
         read,
         contributions,
@@ -38,8 +39,8 @@ pub(super) fn form(cx: &Ctx, job: &Job) -> f64 {
         number(&mut numbers);
     }
     let numbers = &numbers[..];
-    let mut squares = cx.scratch::<f64>(tiles);
-    squares.fill(0.0);
+    let mut squares = cx.scratch::<ExactSum>(tiles);
+    squares.fill(ExactSum::ZERO);
     let mut buffers = cx.per_worker::<f32>(2 * read.rows.cols().next_multiple_of(LANES));
     {
         let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
@@ -55,7 +56,7 @@ pub(super) fn form(cx: &Ctx, job: &Job) -> f64 {
             }
         });
     }
-    squares.iter().sum()
+    total(&squares)
 }
 
 /// How many rows begin among the entries of a tile.
@@ -75,7 +76,7 @@ struct Runs<'a, E> {
     number: usize,
     /// Two padded rows.
     buffer: &'a mut [f32],
-    square: &'a mut f64,
+    square: &'a mut ExactSum,
 }
 
 impl<E: Element> Kernel for Runs<'_, E> {
@@ -116,10 +117,11 @@ impl<E: Element> Kernel for Runs<'_, E> {
                 done += same;
             }
             // SAFETY: this task alone has the row.
-            *self.square += unsafe {
+            let square = unsafe {
                 self.target
                     .finish::<V>(id as usize, number, plain, through_norm.then_some(&*unit))
             };
+            self.square.add(square);
             number += 1;
             at += count;
         }

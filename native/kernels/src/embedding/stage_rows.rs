@@ -121,16 +121,20 @@ pub fn stage_rows(cx: &Ctx, table: Rows, ids: &[i32], to: RowsMut) -> Outcome {
     check_table(op, "table", table, cols)?;
     with_rows!(RowsMut, to, to => check_mut(op, "to", to, ids.len(), cols))?;
     let count = check_ascending(op, "ids", ids, table.rows())?;
-    let ids = &ids[..count];
-    cx.pool.run(count.div_ceil(ROW_TILE), |task, _| {
+    copy_rows_of(cx, table, &ids[..count], to);
+    Ok(())
+}
+
+/// `to[place] = table[ids[place]]`; ids are rows of the table, and `to` has room for them.
+pub(super) fn copy_rows_of(cx: &Ctx, table: Rows, ids: &[i32], to: RowsMut) {
+    cx.pool.run(ids.len().div_ceil(ROW_TILE), |task, _| {
         let from = task * ROW_TILE;
-        let ids = &ids[from..count.min(from + ROW_TILE)];
-        // SAFETY: tasks own disjoint rows of `to`; ids were checked.
+        let ids = &ids[from..ids.len().min(from + ROW_TILE)];
+        // SAFETY: tasks own disjoint rows of `to`; the caller's word for the ids.
         with_rows!(Rows, table, table => with_rows!(RowsMut, to, to => unsafe {
             dispatch(cx.isa, CopyRows { table, ids, from, to })
         }));
     });
-    Ok(())
 }
 
 struct CopyRows<'a, E, F> {

@@ -4,6 +4,7 @@ use super::embedding_gather::{Backward, Forward, Positions};
 use super::naive::{Gather, Summand, gradient};
 use super::*;
 use crate::Ctx;
+use crate::exact_sum::ExactSum;
 use crate::fault::FaultKind;
 use crate::half::{float_to_half, half_to_float};
 use crate::mat::{Mat, MatMut};
@@ -314,12 +315,20 @@ fn square_sum_is_the_norm_of_the_dense_gradient() {
             .map(|g| g * g)
             .sum();
         for run in on_every_context(&contexts, |cx| {
-            let state = [table_of(&case), Padded::from(&[2.0], 1, 1)];
-            update(cx, &case, false, &state, |rest| Update::SquareSum {
-                to: &mut row_of(&mut rest[0])[0],
-            })
+            let mut sum = ExactSum::ZERO;
+            sum.add(2.0);
+            let (mut table, floats) = (table_of(&case), Floats::of(&case));
+            let args = EmbeddingUpdate {
+                table: RowsMut::F32(table.mat_mut()),
+                staged: None,
+                contributions: &floats.contributions(&case),
+                update: Update::SquareSum { to: &mut sum },
+                grad_scale: None,
+            };
+            embedding_update(cx, args).expect("a clean run");
+            vec![Padded::from(&[sum.value()], 1, 1)]
         }) {
-            run[1].assert_close(&[2.0 + want], TOLERANCE, "square sum");
+            run[0].assert_close(&[2.0 + want], TOLERANCE, "square sum");
         }
     }
 }

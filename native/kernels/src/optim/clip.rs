@@ -1,8 +1,10 @@
-//! Global gradient norm and clipping: `square_sum` of every gradient into one scalar, then `clip_scale`, whose result
-//! the optimisers take as `grad_scale`. No pass rewrites the gradients.
+//! Global gradient norm and clipping: `square_sum` of every gradient into one exact sum, then `clip_scale`, whose result
+//! the optimisers take as `grad_scale`. No pass rewrites the gradients. A gradient may be summed in pieces that begin at
+//! multiples of `TILE`, wherever they are: the sum is the same.
 
 use super::TILE;
 use crate::ctx::Ctx;
+use crate::exact_sum::ExactSum;
 use crate::fault::{FaultKind, Outcome, fault};
 use crate::mat::Disjoint;
 use crate::rows::load_vector;
@@ -12,8 +14,8 @@ use crate::simd_fn;
 /// Vectors summed in f32 before they are added in f64.
 const RUN: usize = 64;
 
-/// `to = sum x^2`, or `to += ...` when accumulating. Tiles are summed in order, in double.
-pub fn square_sum(cx: &Ctx, x: &[f32], to: &mut f32, accumulate: bool) -> Outcome {
+/// `to = sum x^2`, or `to += ...` when accumulating. Tiles are summed in double, and exactly with each other.
+pub fn square_sum(cx: &Ctx, x: &[f32], to: &mut ExactSum, accumulate: bool) -> Outcome {
     let tiles = x.len().div_ceil(TILE);
     let mut sums = cx.scratch::<f64>(tiles);
     {
@@ -24,12 +26,11 @@ pub fn square_sum(cx: &Ctx, x: &[f32], to: &mut f32, accumulate: bool) -> Outcom
             unsafe { sums.range(task, 1)[0] = tile_sum(cx.isa, tile.as_ptr(), tile.len()) };
         });
     }
-    let sum: f64 = sums.iter().sum();
-    *to = if accumulate {
-        (f64::from(*to) + sum) as f32
-    } else {
-        sum as f32
-    };
+    if !accumulate {
+        *to = ExactSum::ZERO;
+    }
+    sums.iter().for_each(|sum| to.add(*sum));
+    to.carry();
     Ok(())
 }
 
@@ -54,8 +55,9 @@ unsafe fn tile_sum_body<V: Simd>(x: *const f32, len: usize) -> f64 {
 }
 simd_fn!(fn tile_sum = tile_sum_body(x: *const f32, len: usize) -> f64);
 
-/// `scale = min(1, max_norm / sqrt(square_sum))`; a norm that is not finite is a fault, so nothing is updated by it.
-pub fn clip_scale(square_sum: f32, max_norm: f32, scale: &mut f32) -> Outcome {
+/// `scale = min(1, max_norm / sqrt(square_sum))` of a sum that comes in parts; a norm that is not finite is a fault, so
+/// nothing is updated by it.
+pub fn clip_scale(parts: &[ExactSum], max_norm: f32, scale: &mut f32) -> Outcome {
     if max_norm.is_nan() || max_norm <= 0.0 {
         let got = format!("{max_norm}");
         return Err(fault(
@@ -66,6 +68,9 @@ pub fn clip_scale(square_sum: f32, max_norm: f32, scale: &mut f32) -> Outcome {
             got,
         ));
     }
+    let mut total = ExactSum::ZERO;
+    parts.iter().for_each(|part| total.merge(part));
+    let square_sum = total.value();
     if !square_sum.is_finite() {
         let got = format!("{square_sum}");
         return Err(fault(
@@ -76,7 +81,7 @@ pub fn clip_scale(square_sum: f32, max_norm: f32, scale: &mut f32) -> Outcome {
             got,
         ));
     }
-    let norm = f64::from(square_sum).sqrt();
+    let norm = square_sum.sqrt();
     *scale = if norm > f64::from(max_norm) {
         (f64::from(max_norm) / norm) as f32
     } else {

@@ -33,8 +33,15 @@ pub struct TruncNormal {
     pub high: f32,
 }
 
-/// `to` is a whole matrix; 16-bit storage is rounded to the nearest. The bounds must leave a tenth of a standard deviation on both sides of the mean, so that redrawing ends soon.
-pub fn fill_trunc_normal(cx: &Ctx, key: Key, shape: TruncNormal, to: RowsMut) -> Outcome {
+/// Which rows of a larger matrix are filled: row `r` is the matrix's row `first + r * step`.
+#[derive(Clone, Copy)]
+pub struct EveryRow {
+    pub first: usize,
+    pub step: usize,
+}
+
+/// 16-bit storage is rounded to the nearest. The bounds must leave a tenth of a standard deviation on both sides of the mean, so that redrawing ends soon.
+pub fn fill_trunc_normal(cx: &Ctx, key: Key, shape: TruncNormal, rows: EveryRow, to: RowsMut) -> Outcome {
     let TruncNormal { mean, std, low, high } = shape;
     let op = "fill_trunc_normal";
     ordered(op, low, high)?;
@@ -60,11 +67,14 @@ pub fn fill_trunc_normal(cx: &Ctx, key: Key, shape: TruncNormal, to: RowsMut) ->
         x
     };
     with_rows!(RowsMut, to, to => {
-        if to.stride != to.cols && to.rows > 1 {
-            return Err(fault(FaultKind::Shape, op, "to", "a whole matrix", "a column range"));
-        }
-        // SAFETY: the caller's view, which lies together.
-        fill_fours(cx, unsafe { std::slice::from_raw_parts_mut(to.ptr, to.rows * to.cols) }, values);
+        let per_task = (TILE / to.cols.max(1)).max(1);
+        cx.pool.run(to.rows.div_ceil(per_task), |task, _| {
+            for row in task * per_task..to.rows.min((task + 1) * per_task) {
+                let first = ((rows.first + row * rows.step) * to.cols) as u64;
+                // SAFETY: tasks own disjoint rows.
+                fill_from(first, unsafe { to.row(row) }, values);
+            }
+        });
     });
     Ok(())
 }
@@ -96,6 +106,21 @@ fn normals(key: Key, four: u64, attempt: u32) -> [f32; 4] {
 
 fn fill(cx: &Ctx, to: &mut [f32], value: impl Fn(u64) -> f32 + Sync) {
     fill_fours(cx, to, |four| [0, 1, 2, 3].map(|lane| value(4 * four + lane)));
+}
+
+/// Fills `to` with the elements from number `first` on.
+fn fill_from<E: Element>(first: u64, to: &mut [E], values: impl Fn(u64) -> [f32; 4]) {
+    let mut at = 0;
+    while at < to.len() {
+        let number = first + at as u64;
+        let lane = (number % 4) as usize;
+        let count = (4 - lane).min(to.len() - at);
+        let values = values(number / 4);
+        for (to, x) in to[at..at + count].iter_mut().zip(&values[lane..]) {
+            *to = E::narrow(*x);
+        }
+        at += count;
+    }
 }
 
 /// Elements `4 i..4 i + 4` are `values(i)`.

@@ -2,6 +2,7 @@
 
 use super::naive::Step;
 use super::*;
+use crate::exact_sum::ExactSum;
 use crate::fault::{FaultKind, Outcome};
 use crate::mat::MatMut;
 use crate::rng::Key;
@@ -84,23 +85,29 @@ fn square_sum_is_ordered_and_accurate() {
         for len in LENGTHS {
             let x = floats(1, len);
             let want: f64 = x.iter().map(|x| f64::from(*x).powi(2)).sum();
-            let sums: Vec<f32> = set
+            let sums: Vec<ExactSum> = set
                 .iter()
                 .map(|cx| {
-                    let mut sum = 2.0;
+                    let mut sum = ExactSum::ZERO;
+                    sum.add(2.0);
                     square_sum(cx, &x, &mut sum, true).expect("a sum");
-                    let mut alone = f32::NAN;
+                    let mut alone = sum;
                     square_sum(cx, &x, &mut alone, false).expect("a sum");
-                    assert!((f64::from(alone) - want).abs() <= 1e-6 * want);
+                    assert!((alone.value() - want).abs() <= 1e-6 * want);
+                    let cut = x.len().min(TILE);
+                    let mut parts = ExactSum::ZERO;
+                    square_sum(cx, &x[cut..], &mut parts, false).expect("a sum");
+                    square_sum(cx, &x[..cut], &mut parts, true).expect("a sum");
+                    assert_eq!(parts, alone, "two pieces are the whole");
                     sum
                 })
                 .collect();
             assert!(
-                (f64::from(sums[0]) - want - 2.0).abs() <= 1e-6 * (want + 2.0),
+                (sums[0].value() - want - 2.0).abs() <= 1e-6 * (want + 2.0),
                 "{} {want}",
-                sums[0]
+                sums[0].value()
             );
-            assert!(sums.iter().all(|sum| sum.to_bits() == sums[0].to_bits()));
+            assert!(sums.iter().all(|sum| sum == &sums[0]));
         }
     }
 }
@@ -108,20 +115,27 @@ fn square_sum_is_ordered_and_accurate() {
 #[test]
 fn clipping_scales_down_only_and_refuses_what_is_not_finite() {
     let mut scale = 0.0;
-    clip_scale(16.0, 1.0, &mut scale).expect("a scale");
+    let of = |x: f64| {
+        let mut sum = ExactSum::ZERO;
+        sum.add(x);
+        [sum]
+    };
+    clip_scale(&of(16.0), 1.0, &mut scale).expect("a scale");
     assert_eq!(scale, 0.25);
-    clip_scale(16.0, 5.0, &mut scale).expect("a scale");
+    clip_scale(&[of(7.0), of(9.0)].concat(), 1.0, &mut scale).expect("a scale");
+    assert_eq!(scale, 0.25);
+    clip_scale(&of(16.0), 5.0, &mut scale).expect("a scale");
     assert_eq!(scale, 1.0);
-    clip_scale(0.0, 1.0, &mut scale).expect("a scale");
+    clip_scale(&of(0.0), 1.0, &mut scale).expect("a scale");
     assert_eq!(scale, 1.0);
-    for bad in [f32::NAN, f32::INFINITY] {
+    for bad in [f64::NAN, f64::INFINITY] {
         assert_eq!(
-            clip_scale(bad, 1.0, &mut scale).map_err(|f| f.kind),
+            clip_scale(&of(bad), 1.0, &mut scale).map_err(|f| f.kind),
             Err(FaultKind::NotFinite)
         );
     }
     assert_eq!(
-        clip_scale(1.0, 0.0, &mut scale).map_err(|f| f.kind),
+        clip_scale(&of(1.0), 0.0, &mut scale).map_err(|f| f.kind),
         Err(FaultKind::Argument)
     );
 }
@@ -179,6 +193,7 @@ fn fills_have_the_stated_moments_and_do_not_depend_on_threads() {
             low: -2.0,
             high: 2.0,
         },
+        ALL_ROWS,
         RowsMut::F32(MatMut::new(&mut x, 1, len)),
     )
     .expect("fill");
@@ -187,6 +202,40 @@ fn fills_have_the_stated_moments_and_do_not_depend_on_threads() {
     assert!(x.iter().all(|x| x.abs() <= 2.0));
     fill_constant(&cx, 3.5, &mut x).expect("fill");
     assert!(x.iter().all(|x| *x == 3.5));
+}
+
+const ALL_ROWS: EveryRow = EveryRow { first: 0, step: 1 };
+
+#[test]
+fn rows_of_a_shard_are_filled_as_those_of_the_whole() {
+    let cx = crate::Ctx::new(2);
+    let fill = |rows: EveryRow, count: usize, width: usize| {
+        let mut to = vec![f32::NAN; count * width];
+        let shape = TruncNormal {
+            mean: 0.0,
+            std: 0.02,
+            low: -0.04,
+            high: 0.04,
+        };
+        let mat = RowsMut::F32(MatMut::new(&mut to, count, width));
+        fill_trunc_normal(&cx, Key::new(3, 0, 1), shape, rows, mat).expect("fill");
+        to
+    };
+    for (rows, width) in [(0, 8), (1, 5), (23, 7), (300, 50), (64, 16)] {
+        let whole = fill(ALL_ROWS, rows, width);
+        for step in 1..5 {
+            for first in 0..step {
+                let owned: Vec<f32> = whole
+                    .chunks(width)
+                    .skip(first)
+                    .step_by(step)
+                    .flatten()
+                    .copied()
+                    .collect();
+                assert_eq!(fill(EveryRow { first, step }, owned.len() / width, width), owned);
+            }
+        }
+    }
 }
 
 #[test]
@@ -206,6 +255,7 @@ fn impossible_options_are_refused() {
             &cx,
             Key(0, 0),
             far,
+            ALL_ROWS,
             RowsMut::F32(MatMut::new(&mut a, 1, 4))
         )),
         refused("low, high")

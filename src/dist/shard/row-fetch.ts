@@ -1,0 +1,159 @@
+// Rows of a table for one lane, from their owners: ids go out, each once, rows come back in the order of the ids. An owner
+// remembers what it was asked for, so that rows which an update changes meanwhile can be sent again.
+//
+// Collective over the group: a rank without a lane takes part with no ids. In a group of one rank nothing moves.
+//
+// U rows that the lane reads at most, n ranks of the group, D width.
+
+import type { StreamName } from '../../native/call.js';
+import type { Device } from '../../native/device.js';
+import { changedRows, putRows, type Requests } from '../../ops/changed-rows.js';
+import { pickRows, type RoutedIds, routeIds } from '../../ops/route-ids.js';
+import type { RowList } from '../../ops/row-list.js';
+import type { RowDtype } from '../../ops/row-source.js';
+import { StagedRows } from '../../ops/staged-rows.js';
+import type { Table } from '../../ops/table.js';
+import type { Tensor } from '../../tensor/tensor.js';
+import { ownedRows } from '../../util/row-shard.js';
+import type { Communicator } from '../comm/communicator.js';
+
+export interface RowOwners {
+  device: Device;
+  /** The rows that this rank has. */
+  table: Table;
+  group: Communicator;
+}
+
+export interface FetchOptions {
+  /** [U] ascending, taken over; absent for a rank without a lane. */
+  ids: Tensor<'i32'> | undefined;
+  /** For each rank of the group, how many ids it asks for at most. */
+  rooms: readonly number[];
+  /** Rows to answer with instead of the table's, by row here; of several lists the last that has a row counts. */
+  instead?: readonly RowList[];
+  dtype?: RowDtype;
+  stream: StreamName;
+}
+
+/** Parts of a tensor, one for each rank of the group. */
+type Counted = readonly [tensor: Tensor, counts: Tensor<'i64'>];
+
+export class RowFetch {
+  /** What the lane reads; absent without a lane. */
+  readonly staged: StagedRows | undefined;
+  /** What this rank was asked for, by row here. */
+  readonly requests: Requests;
+  readonly #owners: RowOwners;
+  readonly #asked: Tensor<'i32'>;
+  readonly #dtype: RowDtype;
+  readonly #route: RoutedIds | undefined;
+  readonly #owned: Tensor[] = [];
+
+  constructor(owners: RowOwners, { ids, rooms, instead = [], dtype, stream }: FetchOptions) {
+    const { device, table, group } = owners;
+    this.#owners = owners;
+    this.#dtype = dtype ?? table.value.dtype;
+    this.#asked = ids ?? this.#own(device.from(Int32Array.of(-1), [1, 1], { stream }));
+    if (group.size === 1) {
+      const counts = this.#own(device.tensor([1, 1], 'i64'));
+      device.call('comm_count_ids').number(0).tensor(this.#asked).tensor(counts).submit(stream);
+      this.requests = { ids: this.#asked, counts };
+    } else {
+      this.#route = routeIds(device, this.#asked, { owners: group.size, order: 'to-routed', stream });
+      this.#own(this.#route.local, this.#route.order, this.#route.counts);
+      this.requests = this.#exchangeIds(this.#route, rooms);
+    }
+    const answers = this.#answer(instead, stream);
+    if (group.size === 1) {
+      this.staged = ids && new StagedRows(device, table, ids, { rows: answers });
+      return;
+    }
+    using routed = device.tensor([this.#asked.size, table.value.cols], this.#dtype);
+    this.#exchange([answers, this.requests.counts], [routed, this.#route!.counts], table.value.cols);
+    answers.dispose();
+    if (!ids) return;
+    const rows = device.tensor([ids.size, table.value.cols], this.#dtype);
+    pickRows(device, { from: routed, ids: this.#route!.order, to: rows }, stream);
+    this.staged = new StagedRows(device, table, ids, { rows });
+  }
+
+  /** Fetches rows again that an update changed: `list` are their ascending ids here. Collective. */
+  refresh(list: Tensor<'i32'>, stream: StreamName): void {
+    const { device, table, group } = this.#owners;
+    const changed = changedRows(device, this.requests, { list, from: 'id' }, stream);
+    const width = table.value.cols;
+    using answers = device.tensor([this.requests.ids.size, width], this.#dtype);
+    pickRows(device, { from: table.value, ids: changed.from, counts: changed.counts, to: answers }, stream);
+    if (group.size === 1) {
+      const places = { at: changed.at, counts: changed.counts, parts: this.requests.counts };
+      if (this.staged) putRows(device, answers, places, this.staged.value, stream);
+    } else {
+      using counts = this.#exchangeCounts(changed.counts);
+      using at = device.tensor([1, this.#asked.size], 'i32');
+      using rows = device.tensor([this.#asked.size, width], this.#dtype);
+      this.#exchange([changed.at, changed.counts], [at, counts]);
+      this.#exchange([answers, changed.counts], [rows, counts], width);
+      if (this.staged) {
+        const back = routeIds(device, this.#asked, { owners: group.size, order: 'from-routed', stream });
+        const places = { at, counts, parts: back.counts, order: back.order };
+        putRows(device, rows, places, this.staged.value, stream);
+        for (const tensor of Object.values(back)) tensor.dispose();
+      }
+    }
+    for (const tensor of [changed.at, changed.from, changed.counts]) tensor.dispose();
+  }
+
+  dispose(): void {
+    this.staged?.dispose();
+    for (const tensor of this.#owned) tensor.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  #exchangeIds({ local, counts }: RoutedIds, rooms: readonly number[]): Requests {
+    const { device, table, group } = this.#owners;
+    const here = ownedRows(table.vocabulary, { index: group.rank, count: group.size });
+    const room = rooms.reduce((sum, most) => sum + Math.min(most, here), 0);
+    const received = this.#own(this.#exchangeCounts(counts));
+    const ids = this.#own(device.tensor([1, Math.max(1, room)], 'i32'));
+    this.#exchange([local, counts], [ids, received]);
+    return { ids, counts: received };
+  }
+
+  /** [requests, D] the rows that were asked for. */
+  #answer(instead: readonly RowList[], stream: StreamName): Tensor<RowDtype> {
+    const { device, table } = this.#owners;
+    const { ids, counts } = this.requests;
+    const to = device.tensor([ids.size, table.value.cols], this.#dtype);
+    pickRows(device, { from: table.value, ids, counts, to }, stream);
+    for (const list of instead) {
+      const found = changedRows(device, this.requests, { list: list.ids, from: 'list' }, stream);
+      using rows = device.tensor([ids.size, table.value.cols], this.#dtype);
+      pickRows(device, { from: list.rows, ids: found.from, counts: found.counts, to: rows }, stream);
+      putRows(device, rows, { at: found.at, counts: found.counts, parts: counts }, to, stream);
+      for (const tensor of [found.at, found.from, found.counts]) tensor.dispose();
+    }
+    return to;
+  }
+
+  #exchangeCounts(counts: Tensor<'i64'>): Tensor<'i64'> {
+    const { device, group } = this.#owners;
+    using ones = device.from(new BigInt64Array(group.size).fill(1n));
+    const received = device.tensor([1, group.size], 'i64');
+    group.allToAllV(device, { send: counts, sendCounts: ones, receive: received, receiveCounts: ones, unit: 1 });
+    return received;
+  }
+
+  /** Ids, or rows: what is sent of each rank's part, and where it goes. */
+  #exchange([send, sendCounts]: Counted, [receive, receiveCounts]: Counted, unit = 1): void {
+    const { device, group } = this.#owners;
+    group.allToAllV(device, { send, sendCounts, receive, receiveCounts, unit });
+  }
+
+  #own<T extends Tensor>(...tensors: [T, ...Tensor[]]): T {
+    this.#owned.push(...tensors);
+    return tensors[0];
+  }
+}

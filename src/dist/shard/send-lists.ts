@@ -1,0 +1,57 @@
+// Gradient rows on their way to the owners of the rows: every rank of a group sends a list, or none, and gets its rows of
+// all of them.
+//
+// n ranks of the group, D width.
+
+import type { StreamName } from '../../native/call.js';
+import type { Device } from '../../native/device.js';
+import { pickRows, routeIds, takeList } from '../../ops/route-ids.js';
+import { disposeRowList, emptyRowList, type RowList } from '../../ops/row-list.js';
+import { ownedRows } from '../../util/row-shard.js';
+import type { Communicator } from '../comm/communicator.js';
+
+export interface ListsToSend {
+  /** This rank's, which is used up; by row of the whole table. */
+  own: RowList | undefined;
+  /** For each rank, rows that its list has room for; nothing when it sends none. */
+  rooms: readonly (number | undefined)[];
+  table: { vocabulary: number; width: number };
+}
+
+/** Collective over the group. For each rank, its rows of this owner, by row here; absent when it sent none. */
+export function sendLists(
+  device: Device,
+  group: Communicator,
+  { own, rooms, table }: ListsToSend,
+  stream: StreamName,
+): (RowList | undefined)[] {
+  const { size, rank } = group;
+  const { width } = table;
+  const here = { vocabulary: ownedRows(table.vocabulary, { index: rank, count: size }), width };
+  using ones = device.from(new BigInt64Array(size).fill(1n));
+  using received = device.tensor([1, size], 'i64');
+  const list = own ?? emptyList(device, width);
+  const { local, order, counts } = routeIds(device, list.ids, { owners: size, order: 'from-routed', stream });
+  group.allToAllV(device, { send: counts, sendCounts: ones, receive: received, receiveCounts: ones, unit: 1 });
+  const room = rooms.reduce<number>((sum, most = 0) => sum + Math.min(most, here.vocabulary), 0);
+  const all = emptyRowList(device, Math.max(1, room), { vocabulary: Number.MAX_SAFE_INTEGER, width });
+  const parts = { sendCounts: counts, receiveCounts: received };
+  group.allToAllV(device, { send: local, receive: all.ids, ...parts, unit: 1 });
+  using rows = device.tensor([list.ids.size, width]);
+  pickRows(device, { from: list.rows, ids: order, to: rows }, stream);
+  group.allToAllV(device, { send: rows, receive: all.rows, ...parts, unit: width });
+  const lists = rooms.map((most, index) => {
+    if (most === undefined) return undefined;
+    const to = emptyRowList(device, most, here);
+    takeList(device, { list: all, counts: received, index, to }, stream);
+    return to;
+  });
+  for (const tensor of [local, order, counts]) tensor.dispose();
+  disposeRowList(list);
+  disposeRowList(all);
+  return lists;
+}
+
+function emptyList(device: Device, width: number): RowList {
+  return { ids: device.from(Int32Array.of(-1)), rows: device.tensor([1, width]) };
+}

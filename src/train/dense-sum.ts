@@ -1,0 +1,94 @@
+// The sum of a dense gradient over all ranks: it is cut into one piece per rank, pieces go to their owner, who adds them up
+// in the order of the lane tree and sends the sum to all.
+
+import type { Communicator } from '../dist/comm/communicator.js';
+import type { Device } from '../native/device.js';
+import type { DenseGradient } from '../ops/dense-gradient.js';
+import { add } from '../ops/elementwise.js';
+import type { Tensor } from '../tensor/tensor.js';
+import { LaneSum, putNodes } from './lane-tree.js';
+import type { RankPart } from './rank-nodes.js';
+
+export class DenseSum {
+  readonly #device: Device;
+  readonly #world: Communicator;
+  /** Counts on the device, by their values. */
+  readonly #counts = new Map<string, Tensor<'i64'>>();
+  /** Stands for what a rank does not send. */
+  readonly #nothing: Tensor<'f32'>;
+
+  constructor(device: Device, world: Communicator) {
+    this.#device = device;
+    this.#world = world;
+    this.#nothing = device.from(new Float32Array(1));
+  }
+
+  /** Reduce-scatter in tree order, then all-gather. Absent when no rank has a part. */
+  total(lanes: number, parts: readonly RankPart<Tensor<'f32'>>[], gradient: DenseGradient): Tensor<'f32'> | undefined {
+    if (parts.length === 0) return undefined;
+    const { rank, size } = this.#world;
+    const mine = parts.filter(({ own }) => own !== undefined);
+    const total = mine[0]?.own ?? gradient.spare();
+    const start = (r: number) => Math.floor((total.size * r) / size);
+    const pieces = Array.from({ length: size }, (_, r) => start(r + 1) - start(r));
+    const piece = pieces[rank]!;
+    const received = this.#receivePieces(parts, pieces);
+    const sum = new LaneSum<Tensor<'f32'>>(lanes, (left, right) => {
+      if (piece > 0) add(this.#device, 1, { x: right, y: left });
+      return left;
+    });
+    putNodes(
+      sum,
+      { from: 0, to: lanes },
+      parts.map((part, k) => ({ from: part.from, to: part.to, value: received.views[k]! })),
+    );
+    const send = piece > 0 ? sum.total()! : this.#nothing;
+    this.#world.allGatherV(this.#device, { send, receive: total, counts: this.#countsOf(pieces), unit: 1 });
+    for (const { own } of mine.slice(1)) gradient.giveBack(own!);
+    for (const tensor of received.owned) tensor.dispose();
+    return total;
+  }
+
+  /** This rank's piece of every part. The k-th parts of all ranks travel in one exchange. */
+  #receivePieces(
+    parts: readonly RankPart<Tensor<'f32'>>[],
+    pieces: readonly number[],
+  ): { views: Tensor<'f32'>[]; owned: Tensor[] } {
+    const { rank, size } = this.#world;
+    const piece = pieces[rank]!;
+    const views: Tensor<'f32'>[] = parts.map(() => this.#nothing);
+    const owned: Tensor[] = [];
+    const of = (r: number) => parts.flatMap((part, k) => (part.rank === r ? [k] : []));
+    const byRank = Array.from({ length: size }, (_, r) => of(r));
+    const rounds = Math.max(...byRank.map(own => own.length));
+    for (let round = 0; round < rounds; round++) {
+      const senders = byRank.flatMap((own, r) => (own.length > round ? [r] : []));
+      const receive = this.#device.tensor([1, Math.max(1, senders.length * piece)]);
+      owned.push(receive);
+      const mine = byRank[rank]![round];
+      this.#world.allToAllV(this.#device, {
+        send: mine === undefined ? this.#nothing : parts[mine]!.own!,
+        sendCounts: this.#countsOf(pieces.map(n => (mine === undefined ? 0 : n))),
+        receive,
+        receiveCounts: this.#countsOf(byRank.map(own => (own.length > round ? piece : 0))),
+        unit: 1,
+      });
+      if (piece === 0) continue;
+      senders.forEach((r, place) => {
+        const view = receive.columns(place * piece, piece);
+        owned.unshift(view);
+        views[byRank[r]![round]!] = view;
+      });
+    }
+    return { views, owned };
+  }
+
+  #countsOf(values: readonly number[]): Tensor<'i64'> {
+    const key = values.join();
+    const known = this.#counts.get(key);
+    if (known) return known;
+    const made = this.#device.from(BigInt64Array.from(values, BigInt));
+    this.#counts.set(key, made);
+    return made;
+  }
+}

@@ -1,0 +1,132 @@
+// The sum of a table's gradient rows over all ranks, in the order of the lane tree.
+//
+// Of a table that every rank has, each list goes to every rank, and each adds them up for itself. Of a divided one, lists
+// go to the owners of their rows inside the group, who add them up to the group's own nodes of the tree; then owners of the
+// same rows in different groups exchange those sums, and each finishes the tree: replicas get the same bits.
+//
+// D width of a table.
+
+import type { Communicator } from '../dist/comm/communicator.js';
+import type { RankGroups } from '../dist/shard/rank-groups.js';
+import { sendLists } from '../dist/shard/send-lists.js';
+import type { StreamName } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import { disposeRowList, emptyRowList, type RowList, sparseAdd } from '../ops/row-list.js';
+import { ownedRows } from '../util/row-shard.js';
+import { type LaneRange, LaneSum, lanesOf, type Partial, putNodes } from './lane-tree.js';
+import type { RankPart } from './rank-nodes.js';
+
+/** A list of any rank, and how many rows it has room for. */
+export interface ListPart extends RankPart<RowList> {
+  readonly room: number;
+}
+
+interface Rows {
+  vocabulary: number;
+  width: number;
+}
+
+export class RowSum {
+  readonly #device: Device;
+  readonly #groups: RankGroups;
+  readonly #stream: StreamName;
+
+  constructor(device: Device, groups: RankGroups, stream: StreamName) {
+    this.#device = device;
+    this.#groups = groups;
+    this.#stream = stream;
+  }
+
+  /** Of a table that every rank has. */
+  replicated(lanes: number, parts: readonly ListPart[], table: Rows): RowList {
+    return this.#exchange(lanes, parts, this.#groups.world, table);
+  }
+
+  /** Of a divided table: the rows of this owner, by row here. */
+  divided(lanes: number, parts: readonly ListPart[], table: Rows): RowList {
+    const { group, peers, shard, world } = this.#groups;
+    const here = { vocabulary: ownedRows(table.vocabulary, shard), width: table.width };
+    const own = this.#toOwners(lanes, parts, table);
+    if (peers.size === 1) return own[0]!.value!;
+    const all = Array.from({ length: peers.size }, (_, g) => {
+      const members = parts.filter(({ rank }) => Math.floor(rank / group.size) === g);
+      const sum = new LaneSum<number>(lanes, (left, right) => Math.min(left + right, here.vocabulary));
+      const rooms = members.map(({ from, to, room }) => ({ from, to, value: Math.min(room, here.vocabulary) }));
+      putNodes(sum, groupLanes(lanes, g, { size: group.size, ranks: world.size }), rooms);
+      return sum.partials.filter(({ value }) => value !== undefined);
+    });
+    const nodes = all.flatMap((partials, g) =>
+      partials.map(({ from, to, value }, i) => {
+        return { from, to, rank: g, room: value!, own: g === peers.rank ? own[i]!.value : undefined };
+      }),
+    );
+    return this.#exchange(lanes, nodes, peers, here);
+  }
+
+  /** The group's nodes, of this owner's rows. The k-th lists of all ranks travel together. */
+  #toOwners(lanes: number, parts: readonly ListPart[], table: Rows): Partial<RowList>[] {
+    const { group, world, shard } = this.#groups;
+    const here = ownedRows(table.vocabulary, shard);
+    const index = Math.floor(world.rank / group.size);
+    const byRank = Array.from({ length: group.size }, (_, r) =>
+      parts.filter(({ rank }) => rank === index * group.size + r),
+    );
+    const rounds = Math.max(...byRank.map(own => own.length));
+    const received: (Partial<RowList> & { value: RowList })[][] = byRank.map(() => []);
+    for (let round = 0; round < rounds; round++) {
+      const rooms = byRank.map(own => own[round]?.room);
+      const lists = sendLists(
+        this.#device,
+        group,
+        { own: byRank[group.rank]![round]?.own, rooms, table },
+        this.#stream,
+      );
+      lists.forEach((value, r) => {
+        const { from, to } = byRank[r]![round] ?? { from: 0, to: 0 };
+        if (value) received[r]!.push({ from, to, value });
+      });
+    }
+    const sum = new LaneSum<RowList>(lanes, (left, right) => this.#add(left, right, here));
+    putNodes(sum, groupLanes(lanes, index, { size: group.size, ranks: world.size }), received.flat());
+    return sum.partials.filter(({ value }) => value !== undefined);
+  }
+
+  /** Every rank of `ranks` gets every list and adds them up. */
+  #exchange(lanes: number, parts: readonly ListPart[], ranks: Communicator, table: Rows): RowList {
+    const device = this.#device;
+    const { width } = table;
+    const each = Array.from({ length: ranks.size }, (_, r) => parts.filter(({ rank }) => rank === r).length);
+    using mine = device.tensor([1, Math.max(1, each[ranks.rank]!)], 'i64');
+    using counts = device.tensor([1, parts.length], 'i64');
+    using shares = device.from(BigInt64Array.from(each, BigInt));
+    parts
+      .filter(({ own }) => own !== undefined)
+      .forEach(({ own }, k) =>
+        device.call('comm_count_ids').number(k).tensor(own!.ids).tensor(mine).submit(this.#stream),
+      );
+    ranks.allGatherV(device, { send: mine, receive: counts, counts: shares, unit: 1 });
+    const lists = parts.map(({ from, to, rank, room, own }, index) => {
+      const value = own ?? emptyRowList(device, room, table);
+      ranks.broadcast(device, value.ids, rank);
+      ranks.broadcast(device, value.rows, rank, { counts, index, unit: width });
+      return { from, to, value };
+    });
+    const sum = new LaneSum<RowList>(lanes, (left, right) => this.#add(left, right, table.vocabulary));
+    putNodes(sum, { from: 0, to: lanes }, lists);
+    return sum.total()!;
+  }
+
+  #add(left: RowList, right: RowList, vocabulary: number): RowList {
+    const both = sparseAdd(this.#device, { left, right, vocabulary }, this.#stream);
+    disposeRowList(left);
+    disposeRowList(right);
+    return both;
+  }
+}
+
+/** The lanes that the ranks of a group compute. */
+function groupLanes(lanes: number, group: number, { size, ranks }: { size: number; ranks: number }): LaneRange {
+  const first = lanesOf(lanes, group * size, ranks);
+  const last = lanesOf(lanes, (group + 1) * size - 1, ranks);
+  return { from: first.from, to: last.to };
+}

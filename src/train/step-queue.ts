@@ -1,0 +1,56 @@
+// The next steps of a run, opened as far ahead as their rows are fetched: the batches of this rank's lanes are read and
+// handed to the learner.
+
+import type { Cursor } from '../data/batch/batch-plan.js';
+import type { BatchStream } from '../data/batch/batch-stream.js';
+import type { Learner, OpenedStep } from './learner.js';
+import type { LanePlace, StepPlan, StepPlans } from './step-plan.js';
+
+export interface StepQueueOptions {
+  learner: Learner;
+  plans: StepPlans;
+  /** This rank's lanes, from the next step on. */
+  stream: BatchStream<LanePlace>;
+  /** What schedules count on. */
+  totalSteps: number;
+  /** Nothing is opened beyond this step or in this epoch. */
+  ends: { step: number; epoch: number };
+}
+
+export interface QueuedStep {
+  plan: StepPlan;
+  opened: OpenedStep;
+}
+
+export class StepQueue {
+  readonly #options: StepQueueOptions;
+  readonly #opened: QueuedStep[] = [];
+
+  constructor(options: StepQueueOptions) {
+    this.#options = options;
+  }
+
+  /** The step after `done`, which begins at a cursor; those after it are opened too. */
+  next(done: number, from: Cursor): QueuedStep {
+    const { learner, plans, totalSteps, ends } = this.#options;
+    while (this.#opened.length <= learner.ahead) {
+      const step = done + this.#opened.length + 1;
+      const cursor = this.#opened.at(-1)?.plan.next ?? from;
+      const over = step > ends.step || cursor.epoch >= ends.epoch;
+      if (over && this.#opened.length > 0) break;
+      const plan = plans.at(cursor);
+      const place = { step, totalSteps, laneTokens: plan.laneTokens };
+      this.#opened.push({ plan, opened: learner.open(this.#batches(plan), place) });
+    }
+    return this.#opened.shift()!;
+  }
+
+  #batches({ lanes }: StepPlan) {
+    const { learner, stream } = this.#options;
+    const { from, to } = learner.lanes;
+    return lanes.map((ids, lane) => {
+      const batch = lane >= from && lane < to ? stream.next() : undefined;
+      return ids.length > 0 ? batch : undefined;
+    });
+  }
+}

@@ -1,0 +1,90 @@
+// The bits of a run do not depend on ranks, groups, threads or overlap, for rows read fresh, stale and exact; a table that
+// is divided over ranks is trained as one that is whole. The long form is scripts/equality-matrix.mjs.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { prepare } from '../../src/data/prepare/prepare.js';
+import { synthesize } from '../../src/data/synth/synthesize.js';
+import { isDivided } from '../../src/dist/shard/place-table.js';
+import { launch, MPIS } from './mpi.js';
+import { SETTINGS, type Staleness, type Way, wayOf } from './ways.js';
+
+const PROGRAM = fileURLToPath(new URL('./programs/equality.mjs', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'turbogr-equality-'));
+const store = join(folder, 'store');
+const READY = MPIS.length > 0;
+
+beforeAll(async () => {
+  if (!READY) return;
+  const log = join(folder, 'log.csv');
+  await synthesize({ out: log, users: 120, videos: 2500, meanLength: 40, margin: false });
+  await prepare({ files: [log], out: store });
+  all = await results(Object.keys(SETTINGS).flatMap(waysOf), 4);
+}, 300_000);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Result {
+  name: string;
+  digest: string;
+  losses: number[];
+  changed: { read: number; changed: number }[];
+}
+
+/** Every way, in one start of the ranks. */
+let all: readonly (Way & Result)[] = [];
+
+async function results(ways: readonly Way[], steps: number): Promise<(Way & Result)[]> {
+  const { stdout, stderr, code } = await launch(MPIS[0]!, 4, PROGRAM, store, String(steps), JSON.stringify(ways));
+  expect(stderr).toBe('');
+  expect(code).toBe(0);
+  const found = stdout
+    .trim()
+    .split('\n')
+    .map((line): Result => JSON.parse(line));
+  return ways.map((way, i) => ({ ...way, ...found[i]! }));
+}
+
+function waysOf(setting: string): Way[] {
+  const ahead: Staleness[] = /full|adamw/.test(setting) ? [0] : [0, 1, 2, 'exact'];
+  return ahead.flatMap(staleness => [
+    wayOf(setting, { ranks: 1, groupSize: 1, overlap: 'off', staleness }),
+    wayOf(setting, { ranks: 2, groupSize: 2, threads: 2, staleness }),
+    wayOf(setting, { ranks: 3, groupSize: 3, overlap: 'off', staleness }),
+    wayOf(setting, { ranks: 4, groupSize: 2, staleness }),
+    wayOf(setting, { ranks: 4, groupSize: 1, staleness }),
+  ]);
+}
+
+test.skipIf(!READY).each(Object.keys(SETTINGS))('%s', setting => {
+  const ways = all.filter(({ name }) => name.startsWith(`${setting}:`));
+  for (const { name, kind, digest, losses } of ways) {
+    const reference = ways.find(way => way.kind === kind)!;
+    expect({ name, digest, losses }).toEqual({ name, digest: reference.digest, losses: reference.losses });
+  }
+  const digests = new Set(ways.map(({ digest }) => digest));
+  expect(digests.size).toBe(new Set(ways.map(({ kind }) => kind)).size); // staleness is no label: 0, 1 and 2 differ
+});
+
+test.skipIf(!READY)('what is counted stale or sent again does not depend on ranks', () => {
+  for (const staleness of [1, 2, 'exact']) {
+    const ways = all.filter(({ name }) => name.startsWith('hstu, sampled') && name.endsWith(`staleness ${staleness}`));
+    const { read, changed } = ways[0]!.changed.at(-1)!;
+    expect(changed).toBeGreaterThan(0);
+    expect(changed).toBeLessThan(read);
+    for (const way of ways) expect(way.changed).toEqual(ways[0]!.changed);
+  }
+});
+
+test('tables are divided when they are looked up, large, and have a row for everybody', () => {
+  const large = { rows: 100_000, width: 64, readWhole: false, rounded: false };
+  expect(isDivided(large, 4)).toBe(true);
+  expect(isDivided(large, 1)).toBe(false);
+  expect(isDivided({ ...large, readWhole: true }, 4)).toBe(false);
+  expect(isDivided({ ...large, rounded: true }, 4)).toBe(false);
+  expect(isDivided({ ...large, rows: 200 }, 4)).toBe(false);
+  expect(isDivided({ ...large, rows: 20, width: 1024 }, 32)).toBe(false);
+});

@@ -1,0 +1,68 @@
+// Ranks that train the same small model in many ways, one after the other: on some of them, in groups of a size, overlapped
+// or not, with rows fetched ahead or not. Rank 0 prints a line of JSON for each way: its name, losses and digest.
+//
+//   equality.mjs <store> <steps> <ways as JSON: [{ name, ranks, groupSize, threads, settings }]>
+import { resolveConfig, parseAssignments } from '../../../dist/config/resolve.js';
+import { BatchBuffer } from '../../../dist/data/batch/batch-buffer.js';
+import { SequenceStore } from '../../../dist/data/store/sequence-store.js';
+import { costOf } from '../../../dist/dist/balance/cost.js';
+import { gatherJson } from '../../../dist/dist/comm/communicator.js';
+import { joinRanks } from '../../../dist/dist/launch/join-ranks.js';
+import { formGroups } from '../../../dist/dist/shard/rank-groups.js';
+import { countItems } from '../../../dist/eval/known-events.js';
+import { shapeModel } from '../../../dist/jobs/shape-model.js';
+import { Device } from '../../../dist/native/device.js';
+import { Learner } from '../../../dist/train/learner.js';
+import { planSteps } from '../../../dist/train/plan-steps.js';
+
+const [store, steps, ways] = [process.argv[2], Number(process.argv[3]), JSON.parse(process.argv[4])];
+const ranks = joinRanks();
+const source = SequenceStore.open(store);
+/** Groups by ranks and size: an MPI has room for so many communicators. */
+const made = new Map();
+for (const { name, ranks: count, groupSize, threads, settings } of ways) {
+  const takesPart = ranks.world.rank < count;
+  const key = `${count}/${groupSize}`;
+  if (!made.has(key)) {
+    const world = ranks.world.split(takesPart ? 0 : 1, ranks.world.rank);
+    made.set(key, takesPart ? await formGroups(world, groupSize) : undefined);
+  }
+  if (takesPart) {
+    const result = await train(made.get(key), threads, settings);
+    if (ranks.world.rank === 0) process.stdout.write(`${JSON.stringify({ name, ...result })}\n`);
+  }
+  await gatherJson(ranks.world, name); // nobody runs ahead: communicators are made in one order
+}
+ranks.close();
+
+async function train(groups, threads, settings) {
+  const config = resolveConfig(parseAssignments(settings));
+  const device = Device.open({ threads });
+  const shape = shapeModel(config, source);
+  const learner = new Learner({ device, config, shape, counts: countItems(source, 'validation'), groups });
+  const plans = planSteps(
+    source,
+    config,
+    costOf(length => shape.definition.flops(length)),
+  );
+  const { from, to } = learner.lanes;
+  const opened = [];
+  let cursor = { epoch: 0, position: 0 };
+  const figures = [];
+  for (let step = 1; step <= steps; step++) {
+    for (let next = step + opened.length; opened.length <= learner.ahead && next <= steps; next++) {
+      const plan = plans.at(cursor);
+      cursor = plan.next;
+      const read = (ids, lane) =>
+        ids.length > 0 && lane >= from && lane < to ? new BatchBuffer(source, plans.windows).fill(ids) : undefined;
+      const place = { step: next, totalSteps: steps, laneTokens: plan.laneTokens };
+      opened.push(learner.open(plan.lanes.map(read), place));
+    }
+    figures.push(await (await learner.run(opened.shift())).figures);
+  }
+  const losses = figures.map(({ loss }) => loss);
+  const changed = figures.map(({ rows }) => rows);
+  const digest = await learner.digest(learner.evaluated);
+  device.dispose();
+  return { digest, losses, changed };
+}

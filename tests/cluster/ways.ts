@@ -1,0 +1,61 @@
+// Ways to train one small model that must end with the same bits, and those that they are compared with.
+
+/** What is trained: ways are compared within one of these. */
+export const SETTINGS: Readonly<Record<string, readonly string[]>> = {
+  'hstu, sampled softmax, lazy-adam': ['optimizer.table=lazy-adam'],
+  'fuxi, sampled softmax, row-adagrad, average': [
+    'model.kind=fuxi',
+    'optimizer.table=row-adagrad',
+    'optimizer.ema=0.9',
+  ],
+  'hstu, bce, adamw': ['loss.kind=bce', 'optimizer.table=adamw'],
+  'fuxi, full softmax, lazy-adam': ['model.kind=fuxi', 'loss.kind=full-softmax', 'optimizer.table=lazy-adam'],
+  'sasrec, gbce with popularity and history mask, row-adagrad': [
+    'model.kind=sasrec',
+    'loss.kind=gbce',
+    'loss.negatives.kind=popularity',
+    'loss.negatives.mask=history',
+    'optimizer.table=row-adagrad',
+  ],
+};
+
+const SMALL = [
+  'model.d=16',
+  'model.blocks=1',
+  'model.maxLength=50',
+  'batch.tokens=120',
+  'batch.lanes=5',
+  'loss.kind=sampled-softmax',
+  'loss.negatives.count=4',
+  'optimizer.clip=1',
+];
+
+export interface Way {
+  name: string;
+  /** Ways of the same kind must agree. */
+  kind: string;
+  ranks: number;
+  groupSize: number;
+  threads: number;
+  settings: readonly string[];
+}
+
+export type Staleness = 0 | 1 | 2 | 'exact';
+
+/** `exact` must end as 0 does. */
+export function wayOf(
+  setting: string,
+  how: { ranks: number; groupSize: number; threads?: number; overlap?: 'on' | 'off'; staleness?: Staleness },
+): Way {
+  const { ranks, groupSize, threads = 1, overlap = 'on', staleness = 0 } = how;
+  const same = staleness === 'exact' ? 0 : staleness;
+  const settings = [...SMALL, ...SETTINGS[setting]!, `overlap=${overlap}`, `staleness=${staleness}`];
+  return {
+    name: `${setting}: ${ranks} ranks in groups of ${groupSize}, ${threads} threads, overlap ${overlap}, staleness ${staleness}`,
+    kind: `${setting}, staleness ${same}`,
+    ranks,
+    groupSize,
+    threads,
+    settings: [...new Map(settings.map(entry => [entry.split('=')[0], entry])).values()],
+  };
+}
