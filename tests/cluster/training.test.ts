@@ -112,6 +112,41 @@ test.skipIf(!READY)('a run that was stopped on 3 ranks goes on, on 2 and then on
   expect(outcomeOf(path)).toEqual(expected);
 });
 
+test.skipIf(!READY)('rows of a divided table, fetched ahead, go on from 2 ranks to 1 and to 4 in groups', async () => {
+  const settings = [
+    'model.d=128', // 64 KB are divided
+    'loss.kind=sampled-softmax',
+    'loss.negatives.count=4',
+    'optimizer.table=lazy-adam',
+    'staleness=2',
+    'threads=1',
+    'maxSteps=1000',
+    'optimizer.schedule.kind=constant',
+    'optimizer.schedule.warmup=0',
+  ];
+  const expected = await alone([...settings, 'epochs=3']);
+  const path = join(folder, 'divided');
+  for (const [ranks, groupSize, epochs] of [
+    [2, 2, 1],
+    [1, 1, 2],
+    [4, 2, 3],
+  ] as const) {
+    const flags = trainFlags(path, [...settings, `groupSize=${groupSize}`, `epochs=${epochs}`]);
+    const { code, stderr } =
+      ranks === 1 ? await run(process.execPath, [MAIN, ...flags]) : await launch(MPIS[0]!, ranks, ...flags);
+    expect(stderr).not.toContain('turbogr: ');
+    expect(code).toBe(0);
+    if (ranks === 2) {
+      const [step] = readdirSync(join(path, 'checkpoints'));
+      const files = readdirSync(join(path, 'checkpoints', step!));
+      expect(files).toEqual(expect.arrayContaining(['weights-0-of-2.safetensors', 'stale-1-of-2.safetensors']));
+    }
+  }
+  expect(outcomeOf(path)).toEqual(expected);
+  const evaluated = await run(process.execPath, [MAIN, 'evaluate', path, '--json', '--part', 'validation']);
+  expect(evaluated.code).toBe(0);
+});
+
 test.skipIf(!READY)('more ranks than lanes are refused before anything is trained', async () => {
   const { code, stdout } = await launch(MPIS[0]!, 2, ...trainFlags(join(folder, 'idle'), ['batch.lanes=1']));
   expect(stdout).toContain('batch.lanes is 1, and a step cannot be divided over 2 ranks');

@@ -254,6 +254,7 @@ fn the_square_sum_of_shards_is_that_of_the_list() {
                 ids: Some(ids),
                 rows: Mat::new(rows, ids.len(), width),
                 update: Update::SquareSum { to },
+                rounding: None,
                 grad_scale: None,
             };
             embedding_apply(cx, args).expect("a sum");

@@ -323,6 +323,7 @@ fn square_sum_is_the_norm_of_the_dense_gradient() {
                 staged: None,
                 contributions: &floats.contributions(&case),
                 update: Update::SquareSum { to: &mut sum },
+                rounding: None,
                 grad_scale: None,
             };
             embedding_update(cx, args).expect("a clean run");
