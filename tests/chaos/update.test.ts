@@ -32,7 +32,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'old.csv'), [header, ...rows.filter(row => time(row) < cut), ''].join('\n'));
   writeFileSync(newer, [header, ...renamed, ''].join('\n'));
   await train({ data: join(folder, 'old.csv'), run: parent, config: SMALL_CONFIG });
-}, 120_000);
+}, 300_000);
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -71,7 +71,7 @@ test('killed while merging, training and writing a checkpoint, it ends as the un
   }
   expect(await ended(startUpdate(chaotic))).toBe(0);
   expect(outcome(chaotic)).toEqual(outcome(calm));
-}, 180_000);
+}, 600_000);
 
 test('new items start as the mean of their neighbours, and the new run names its parent', async () => {
   const calm = RunFolder.open(join(folder, 'calm'));
@@ -118,4 +118,4 @@ test('the same command continues its own update; another log gets the next numbe
   await expect(update({ parent, data: more, run: first.run })).rejects.toMatchObject({ code: 'run-exists' });
   await expect(update({ parent: first.run, data: more, settings })).rejects.toMatchObject({ code: 'nothing-new' });
   expect(existsSync(`${parent}-update-2`)).toBe(false);
-}, 120_000);
+}, 300_000);

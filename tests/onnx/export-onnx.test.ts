@@ -40,7 +40,7 @@ beforeAll(async () => {
   writeFileSync(items, ['video_id,category', ...rows, ''].join('\n'));
   const features = [{ of: 'item' as const, files: [items], key: 'video_id' }];
   await prepare({ files: [log], out: store, action: 'tab', features });
-}, 60_000);
+}, 180_000);
 
 /** Biases start small and train slowly: made larger, a mistake in them shows. */
 function loudBiases(from: string, to: string): void {
@@ -75,7 +75,7 @@ const MODELS: Record<string, ConfigInput['model']> = {
 
 test.skipIf(!hasRuntime).each(Object.entries(MODELS))(
   '%s: onnxruntime gives our states and scores (needs onnxruntime-web)',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async (name, model) => {
     const path = join(folder, name.replaceAll(/\W+/g, '-'));
     const [run, plain, weights] = [join(path, 'run'), join(path, 'plain.safetensors'), join(path, 'w.safetensors')];

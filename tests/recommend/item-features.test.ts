@@ -28,7 +28,7 @@ beforeAll(async () => {
   const config = { model: { d: 16, blocks: 1, maxLength: 20, sideFeatures }, maxSteps: 3, threads: 1 };
   await train({ data: log, run, config, prepare: { itemsFile: items }, test: false });
   recommender = openRecommender(run);
-}, 120_000);
+}, 300_000);
 
 afterAll(() => {
   recommender.close();
