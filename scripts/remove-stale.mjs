@@ -11,7 +11,7 @@ if (existsSync(dist)) removeStale(dist);
 function removeStale(folder) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
-    if (path === join(dist, 'web')) continue; // Vite's
+    if (path === join(dist, 'web') || path === join(dist, 'docs')) continue; // not the compiler's
     if (entry.isDirectory()) {
       removeStale(path);
       if (readdirSync(path).length === 0) rmdirSync(path);
