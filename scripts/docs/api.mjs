@@ -53,7 +53,7 @@ function exportedNames(file) {
         .replace(/.* as /, ''),
     )
     .filter(name => name !== '');
-  return [...new Set([...names, ...starred, ...declaredNames(file)])].sort();
+  return [...new Set([...names, ...starred, ...declaredNames(file)])].sort((a, b) => (a < b ? -1 : 1));
 }
 
 /** From a declaration's keyword to its end: overloads of a function belong together. */

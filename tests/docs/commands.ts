@@ -1,5 +1,5 @@
 // What becomes of every command that the documentation shows in a block: it is run by the test beside this file, or by
-// another one, or it cannot be run here, for a reason. A command that is missing fails the test.
+// another one, or it cannot be run here, for a reason. A command that is missing fails the test. `npx ` is left out.
 
 export interface Shown {
   /** Added so that it ends soon or does not meet another run; never changes which flags of the document are used. */
@@ -19,26 +19,22 @@ const CI = ['.ci/run', 'try-install.mjs'] as const;
 export const SHOWN: Readonly<Record<string, Shown>> = {
   // README, guide
   'npm install turbogr': { elsewhere: CI },
-  'npx turbogr demo': { elsewhere: ['.github/workflows/ci.yml', 'npx turbogr demo'] },
-  'npx turbogr train events.csv --user user_id --item item_id --time timestamp': { plus: '--epochs 1 --size tiny' },
-  'npx turbogr recommend runs/events-hstu --user 4711': {},
-  'npx turbogr ui': { plus: '--port 0', until: /shows the runs/ },
-  'npx turbogr train events.csv --run runs/longer --epochs 40': { plus: QUICK },
-  'npx turbogr compare runs/events-hstu runs/longer': {},
-  'npx turbogr tune runs/events-hstu/store': { elsewhere: ['tests/train/tune.test.ts', 'tune('] },
-  'npx turbogr serve runs/events-hstu': { plus: '--port 0', until: /serves/ },
-  'npx turbogr doctor': { elsewhere: ['tests/bench/doctor.test.ts', 'doctor'] },
+  'turbogr demo': { elsewhere: ['.github/workflows/ci.yml', 'npx turbogr demo'] },
+  'turbogr train events.csv --user user_id --item item_id --time timestamp': { plus: '--epochs 1 --size tiny' },
+  'turbogr recommend runs/events-hstu --user 4711': {},
+  'turbogr train events.csv --run runs/longer --epochs 40': { plus: QUICK },
+  'turbogr tune runs/events-hstu/store': { elsewhere: ['tests/train/tune.test.ts', 'tune('] },
+  'turbogr serve runs/events-hstu': { plus: '--port 0', until: /serves/ },
+  'turbogr doctor': { elsewhere: ['tests/bench/doctor.test.ts', 'doctor'] },
   // recipes
-  'npx turbogr compare runs/events-hstu runs/longer --html comparison.html': {},
-  'npx turbogr train events.csv --run runs/again --seed 1': { plus: QUICK },
-  'npx turbogr resume runs/events-hstu': {},
-  'npx turbogr train events.csv --run runs/fuxi --set model.kind=fuxi': { plus: QUICK },
-  'npx turbogr config --recipes': {},
-  'npx turbogr train events.csv --run runs/priors --set priors=auto': { plus: QUICK },
-  'npx turbogr train events.csv --run runs/watched --tensorboard --metrics :9090': {
+  'turbogr compare runs/events-hstu runs/longer --html comparison.html': {},
+  'turbogr train events.csv --run runs/again --seed 1': { plus: QUICK },
+  'turbogr resume runs/events-hstu': {},
+  'turbogr train events.csv --run runs/fuxi --set model.kind=fuxi': { plus: QUICK },
+  'turbogr train events.csv --run runs/priors --set priors=auto': { plus: QUICK },
+  'turbogr train events.csv --run runs/watched --tensorboard --metrics :9090': {
     elsewhere: ['tests/ui/observers.test.ts', "'--metrics', ':0', '--tensorboard'"],
   },
-  'npx turbogr recommend runs/events-hstu --all --out recs.csv': {},
   // installing
   'npm ci': { elsewhere: ['.ci/run', 'npm ci'] },
   'npm start': { not: 'builds the core and trains for a minute; CI runs the same demo from an install' },
@@ -53,21 +49,21 @@ export const SHOWN: Readonly<Record<string, Shown>> = {
     not: 'needs an MPI; tests/cluster starts its launchers',
   },
   // features
-  "npx turbogr train events.csv --items items.csv --set 'model.sideFeatures=[category, price]'": {
+  "turbogr train events.csv --items items.csv --set 'model.sideFeatures=[category, price]'": {
     plus: `--run runs/features ${QUICK}`,
   },
-  'npx turbogr recommend runs/events-hstu --user 4711 --filter \'{"category": "comedy", "year": {"gte": 1990, "lt": 2000}}\'':
+  'turbogr recommend runs/events-hstu --user 4711 --filter \'{"category": "comedy", "year": {"gte": 1990, "lt": 2000}}\'':
     { plus: '--items items.csv' },
-  'npx turbogr recommend runs/events-hstu --user 4711 --allow 12,48,7 --deny 48': {},
+  'turbogr recommend runs/events-hstu --user 4711 --allow 12,48,7 --deny 48': {},
   // serving
-  'npx turbogr serve runs/events-hstu --items items.csv --events served': { plus: '--port 0', until: /serves/ },
+  'turbogr serve runs/events-hstu --items items.csv --events served': { plus: '--port 0', until: /serves/ },
   'curl -s localhost:8080/v1/recommend -H \'content-type: application/json\' -d \'{"user": 3, "k": 5}\'': {
     elsewhere: ['tests/server/routes.test.ts', '/v1/recommend'],
   },
-  'npx turbogr recommend runs/events-hstu --user 3 --items items.csv --filter \'{"genre": "comedy"}\'': {},
-  'npx turbogr recommend runs/events-hstu --all --out recs.parquet': {},
-  'npx turbogr similar runs/events-hstu 2858 --items items.csv': {},
-  'npx turbogr embed runs/events-hstu --out vectors.safetensors --of both': {},
+  'turbogr recommend runs/events-hstu --user 3 --items items.csv --filter \'{"genre": "comedy"}\'': {},
+  'turbogr recommend runs/events-hstu --all --out recs.parquet': {},
+  'turbogr similar runs/events-hstu 2858 --items items.csv': {},
+  'turbogr embed runs/events-hstu --out vectors.safetensors --of both': {},
   // training
   'turbogr config --recipes': {},
   'turbogr config --recipe ml-1m-hstu --set model.d=64': {},
@@ -78,9 +74,9 @@ export const SHOWN: Readonly<Record<string, Shown>> = {
   'turbogr prepare ml-1m.csv.gz --time order_unstable --catalogue 3883 --out ml-1m': { not: NEEDS_ML1M },
   'turbogr train ml-1m --recipe ml-1m-hstu': { not: NEEDS_ML1M },
   // updating
-  'npx turbogr update runs/events-hstu newer.csv': { elsewhere: ['tests/train/update.test.ts', 'update('] },
-  'npx turbogr update runs/events-hstu-update-1 day-2.csv': { elsewhere: ['tests/train/update.test.ts', 'update('] },
-  'npx turbogr train events.csv --epochs 40': { not: 'extends a finished run by its own number of epochs: minutes' },
+  'turbogr update runs/events-hstu newer.csv': { elsewhere: ['tests/chaos/update.test.ts', 'update('] },
+  'turbogr update runs/events-hstu-update-1 day-2.csv': { elsewhere: ['tests/chaos/update.test.ts', 'update('] },
+  'turbogr train events.csv --epochs 40': { not: 'extends a finished run by its own number of epochs: minutes' },
   // watching
   'turbogr ui': { plus: '--port 0', until: /shows the runs/ },
   'turbogr ui runs/events-hstu': { plus: '--port 0', until: /shows the runs/ },
