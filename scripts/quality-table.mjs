@@ -40,7 +40,7 @@ const DATA = [
     columns: ['--time', 'order_unstable'],
   },
 ];
-const RECIPES = ['ml-1m-hstu', 'ml-1m-hstu-large', 'ml-1m-fuxi', 'ml-1m-sasrec'];
+const RECIPES = ['ml-1m-hstu', 'ml-1m-hstu-large', 'ml-1m-fuxi', 'ml-1m-sasrec-meta'];
 const PROTOCOLS = { published: ['--set', 'trainOn=train+validation', '--set', 'evaluation.on=test'], ours: [] };
 
 const rows = options.seeds.split(',').flatMap(seed =>

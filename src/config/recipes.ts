@@ -60,6 +60,15 @@ export const RECIPES: Record<string, ConfigInput> = {
   // The defaults of the schema, whatever the log: no rule is applied.
   plain: {},
   'ml-1m-sasrec': movieLens({ kind: 'sasrec', d: 50, blocks: 2, heads: 1, attentionDropout: 0.2 }),
+  // The SASRec of the published table: see src/nn/sasrec-meta.ts.
+  'ml-1m-sasrec-meta': movieLens({
+    kind: 'sasrec',
+    variant: 'meta',
+    d: 50,
+    blocks: 2,
+    heads: 1,
+    attentionDropout: 0.2,
+  }),
   'ml-1m-hstu': movieLens({ kind: 'hstu', d: 50, blocks: 2, heads: 1 }),
   'ml-1m-hstu-large': movieLens({ kind: 'hstu', d: 50, blocks: 8, heads: 2 }),
   'ml-1m-fuxi': movieLens({ kind: 'fuxi', d: 50, blocks: 2, heads: 1 }),

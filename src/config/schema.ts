@@ -10,6 +10,10 @@ const rate = z.number().min(0).max(0.95);
 
 const model = z.strictObject({
   kind: z.enum(['hstu', 'fuxi', 'sasrec']).default('hstu').describe('architecture of the blocks'),
+  variant: z
+    .enum(['textbook', 'meta'])
+    .default('textbook')
+    .describe('of sasrec: the pre-norm Transformer, or the model of the public HSTU recipes'),
   size: z
     .enum(['nano', 'micro', 'mini', 'tiny', 'small', 'medium', 'large', 'long'])
     .optional()

@@ -5,9 +5,14 @@ import type { ModelDefinition } from './definition.js';
 import { fuxi } from './fuxi.js';
 import { hstu } from './hstu.js';
 import { sasrec } from './sasrec.js';
+import { sasrecMeta } from './sasrec-meta.js';
 import { timeBias } from './time-bias.js';
 
-const MODELS = { hstu, fuxi, sasrec };
+const MODELS = {
+  hstu,
+  fuxi,
+  sasrec: (config: ModelConfig) => (config.variant === 'meta' ? sasrecMeta(config) : sasrec(config)),
+};
 
 /** `ticksPerDay`: units of the timestamps in a day; undefined when batches carry no times. */
 export function buildDefinition(config: ModelConfig, ticksPerDay: number | undefined): ModelDefinition {

@@ -60,6 +60,19 @@ function sasrec({ tape, x, p, tokens, size: { heads, a, v } }: Block): Tensor<'f
   return linearResidual(tape, { x: hidden, residual: middle }, p('w2'), { bias: p('b2') });
 }
 
+function sasrecMeta({ tape, x, p, tokens, size: { heads, a, v } }: Block): Tensor<'f32'> {
+  const [ha, hv] = [heads * a, heads * v];
+  const query = norm(tape, x, { norm: 'layer', eps: 1e-8 });
+  const q = normLinear(tape, query, p('wq'), { bias: p('bq') });
+  const kv = normLinear(tape, x, p('wkv'), { bias: p('bkv') });
+  const qkv = { q, k: kv.columns(0, ha), v: kv.columns(ha, hv) };
+  const o = softmaxAttention(tape, qkv, { offsets: tokens.offsets, heads });
+  const attended = linearResidual(tape, { x: o, residual: query }, p('wo'), { bias: p('bo') });
+  const middle = norm(tape, attended, { norm: 'layer', eps: 1e-8 });
+  const hidden = normLinear(tape, middle, p('w1'), { act: 'relu', bias: p('b1') });
+  return linearResidual(tape, { x: hidden, residual: middle }, p('w2'), { bias: p('b2') });
+}
+
 /** Single precision against double: terms of sums are as large as the largest element, wherever they cancel. */
 function tolerance(expected: Float32Array): Tolerance {
   return { absolute: 2e-6 * expected.reduce((most, x) => Math.max(most, Math.abs(x)), 0), relative: 2e-5 };
@@ -70,6 +83,7 @@ const CASES: [string, (block: Block) => Tensor<'f32'>][] = [
   ['fuxi', block => fuxi(block)],
   ['fuxi_power', block => fuxi(block, 86_400)],
   ['sasrec', sasrec],
+  ['sasrec_meta', sasrecMeta],
 ];
 
 describe.each(CASES)('%s block', (name, block) => {

@@ -1,4 +1,4 @@
-"""Regenerates the golden tensors: one HSTU, FuXi-alpha (also with FuXi-gamma's time function) and SASRec block each, forward and every gradient, by PyTorch
+"""Regenerates the golden tensors: one HSTU, FuXi-alpha (also with FuXi-gamma's time function) and SASRec block (textbook and Meta's) each, forward and every gradient, by PyTorch
 autograd in double precision, stored as float32 (times int64) in <model>.safetensors beside this file.
 
     pip install torch numpy safetensors && python tests/golden/make_goldens.py
@@ -28,9 +28,9 @@ def parameter(*shape, scale=0.3):
     return (torch.randn(*shape) * scale).requires_grad_()
 
 
-def layer_norm(x):
+def layer_norm(x, eps=EPS):
     centred = x - x.mean(-1, keepdim=True)
-    return centred / torch.sqrt(centred.pow(2).mean(-1, keepdim=True) + EPS)
+    return centred / torch.sqrt(centred.pow(2).mean(-1, keepdim=True) + eps)
 
 
 def rms_norm(x):
@@ -136,6 +136,23 @@ def sasrec(x, p, times, query_times):
     return hidden @ p["w2"] + p["b2"] + x
 
 
+def sasrec_meta(x, p, times, query_times):
+    """As in Meta's public recipes; written from the formulas in src/nn/sasrec-meta.ts."""
+    query = layer_norm(x, 1e-8)
+    q = query @ p["wq"] + p["bq"]
+    k, v = (x @ p["wkv"] + p["bkv"]).split([H * A, H * V], dim=-1)
+    outputs = []
+    for start, n in sequences():
+        if n == 0:
+            continue
+        s = heads_of(q, start, n, A) @ heads_of(k, start, n, A).transpose(1, 2) / math.sqrt(A)
+        weights = torch.softmax(s.masked_fill(causal(n) == 0, -math.inf), dim=-1)
+        outputs.append((weights @ heads_of(v, start, n, V)).transpose(0, 1).reshape(n, H * V))
+    middle = layer_norm(torch.cat(outputs) @ p["wo"] + p["bo"] + query, 1e-8)
+    hidden = torch.relu(middle @ p["w1"] + p["b1"])
+    return hidden @ p["w2"] + p["b2"] + middle
+
+
 MODELS = {
     "hstu": (hstu, dict(w=(D, 2 * H * V + 2 * H * A), pos_w=(2 * N - 1,), ts_w=(129,), wo=(H * V, D), bo=(D,))),
     "fuxi": (
@@ -158,6 +175,13 @@ MODELS = {
         dict(
             w=(D, 4 * H * V + 2 * H * A), pos_w=(2 * N - 1,), ts_w=(3,), w0=(3 * H * V, D), b0=(D,),
             w13=(D, 2 * M), w2=(M, D),
+        ),
+    ),
+    "sasrec_meta": (
+        sasrec_meta,
+        dict(
+            wq=(D, H * A), bq=(H * A,), wkv=(D, H * A + H * V), bkv=(H * A + H * V,), wo=(H * V, D), bo=(D,),
+            w1=(D, M), b1=(M,), w2=(M, D), b2=(D,),
         ),
     ),
 }
