@@ -1,5 +1,5 @@
-// Logit sharing in quality: the same model trained with 128 real negatives, with 64, and with 64 shared by two and by four
-// tokens, on a synthetic log, judged on test events at the epoch that validation chose.
+// FP16 negatives and logit sharing in quality: the same model trained with 128 real negatives, with the same fetched in FP16,
+// with 64, and with 64 shared by two and by four tokens, on a synthetic log, judged on test events at the epoch that validation chose.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,6 +15,11 @@ type Negatives = NonNullable<NonNullable<ConfigInput['loss']>['negatives']>;
 
 const SETTINGS: readonly { name: string; paper: string; negatives: Negatives }[] = [
   { name: '128 real negatives', paper: '.0235 / .3204 / .0123 / .0347', negatives: { count: 128 } },
+  {
+    name: '128 real negatives, fetched in FP16',
+    paper: 'HR@1000 within 0.05 %',
+    negatives: { count: 128, storage: 'f16' },
+  },
   { name: '64 real negatives', paper: '', negatives: { count: 64 } },
   {
     name: '64 shared by two (k = 2)',
@@ -30,7 +35,7 @@ const SETTINGS: readonly { name: string; paper: string; negatives: Negatives }[]
 
 export const sharing: Section = {
   id: 'sharing',
-  title: 'Logit sharing: quality',
+  title: 'FP16 negatives and logit sharing: quality',
   about: `${METRICS.join(' / ')} on test events. The paper: HSTU-large on KuaiRand-27K after 200 epochs. Here: HSTU of width 64 and 2 blocks on a synthetic log made by this command, so only the differences between rows compare; one seed.`,
   async measure({ quick, threads }) {
     const folder = mkdtempSync(join(tmpdir(), 'turbogr-bench-paper-'));
