@@ -5,67 +5,59 @@
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
-import { type FetchedRows, fetchNegatives, type Segment } from '../ops/fetch-negatives.js';
+import { fetchNegatives, type Segment } from '../ops/fetch-negatives.js';
 import type { RowDtype } from '../ops/row-source.js';
 import type { Tensor } from '../tensor/tensor.js';
+import type { SegmentBuffers } from './segment-buffers.js';
 
 export interface SegmentOptions {
   device: Device;
+  buffers: SegmentBuffers;
   /** The table, or rows staged from it. */
   from: Tensor<RowDtype>;
   /** Rows of `from`; a pool is one position. */
   ids: Tensor<'i32'>; // [P, R]
-  dtype: RowDtype;
   /** S; 0 for all positions at once. */
   size: number;
   normalizedEps?: number | undefined;
   stream: StreamName;
 }
 
-/** Segments fetched beyond the one in use. */
-const AHEAD = 1;
-
 export class NegativeSegments implements Iterable<Segment> {
   readonly #options: SegmentOptions;
   readonly #places: Tensor<'i32'>;
-  readonly #fetched: (Segment & { fetched: FetchedRows })[] = [];
+  readonly #fetched: Segment[] = [];
   #next = 0;
 
-  /** Fetches the first segments at once. */
+  /** Fetches the first two segments at once. */
   constructor(options: SegmentOptions) {
     this.#options = options;
     this.#places = options.device.tensor(options.ids.shape, 'i32');
-    for (let i = 0; i <= AHEAD; i++) this.#fetch();
+    this.#fetch();
+    this.#fetch();
   }
 
-  /** Each segment is valid until the next one is asked for. */
+  /** Each segment is valid until the next one is asked for: its buffer then takes the one after that. */
   *[Symbol.iterator](): Iterator<Segment> {
     for (let segment = this.#fetched.shift(); segment; segment = this.#fetched.shift()) {
       yield segment;
-      release(segment);
       this.#fetch();
     }
   }
 
   dispose(): void {
-    for (const segment of this.#fetched) release(segment);
-    this.#fetched.length = 0;
     this.#places.dispose();
   }
 
   #fetch(): void {
-    const { device, ids, size, stream, ...options } = this.#options;
+    const { device, buffers, ids, size, from: table, stream, normalizedEps } = this.#options;
     const from = this.#next;
     const count = Math.min(size || ids.rows, ids.rows - from);
     if (count <= 0) return;
     this.#next += count;
+    const into = buffers.next(Math.max(1, Math.min(count * ids.cols, table.rows)), table.cols);
     const positions = { from, count };
-    const fetched = fetchNegatives(device, { ...options, ids, positions, places: this.#places }, stream);
-    this.#fetched.push({ ...positions, fetched });
+    const options = { from: table, ids, positions, normalizedEps, into, places: this.#places };
+    this.#fetched.push({ ...positions, fetched: fetchNegatives(device, options, stream) });
   }
-}
-
-function release({ fetched }: { fetched: FetchedRows }): void {
-  fetched.rows.dispose();
-  fetched.factors.dispose();
 }

@@ -9,11 +9,14 @@ import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
 import type { RowDtype } from './row-source.js';
 
-/** The negatives' rows of a segment. */
-export interface FetchedRows {
+export interface RowBuffer {
   readonly rows: Tensor<RowDtype>; // [U, D]
   /** What a product with each row is multiplied by. */
   readonly factors: Tensor<'f32'>; // [U]
+}
+
+/** The negatives' rows of a segment. */
+export interface FetchedRows extends RowBuffer {
   /** Where each draw's row is; valid for the segment's positions. */
   readonly places: Tensor<'i32'>; // [P, R]
 }
@@ -30,19 +33,16 @@ export interface FetchOptions {
   /** -1: no draw. */
   ids: Tensor<'i32'>; // [P, R]
   positions: { from: number; count: number };
-  dtype: RowDtype;
   /** Divide each row by max(|row|, this). */
   normalizedEps?: number | undefined;
+  /** Where rows and factors are written; room for all different rows. */
+  into: RowBuffer;
   /** Where the segment's places are written. */
   places: Tensor<'i32'>; // [P, R]
 }
 
-/** The caller owns rows and factors; the places stay the caller's. */
 export function fetchNegatives(device: Device, options: FetchOptions, stream?: StreamName): FetchedRows {
-  const { from, ids, positions, dtype, normalizedEps, places } = options;
-  const room = Math.max(1, Math.min(positions.count * ids.cols, from.rows));
-  const rows = device.tensor([room, from.cols], dtype);
-  const factors = device.tensor([1, room]);
+  const { from, ids, positions, normalizedEps, into, places } = options;
   device
     .call('fetch_negatives')
     .tensor(from)
@@ -51,10 +51,10 @@ export function fetchNegatives(device: Device, options: FetchOptions, stream?: S
     .number(positions.count)
     .number(normalizedEps ?? 0)
     .tensor(places)
-    .tensor(rows)
-    .tensor(factors)
+    .tensor(into.rows)
+    .tensor(into.factors)
     .submit(stream);
-  return { rows, factors, places };
+  return { ...into, places };
 }
 
 export function writeFetched(call: Call, fetched: FetchedRows | undefined): Call {

@@ -7,6 +7,7 @@ import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import { type Draws, NegativeSampler } from '../negatives/negative-sampler.js';
 import { NegativeSegments } from '../negatives/negative-segments.js';
+import { SegmentBuffers } from '../negatives/segment-buffers.js';
 import type { Scorer } from '../nn/scorer.js';
 import { bce } from '../ops/bce.js';
 import { fullSoftmax } from '../ops/full-softmax.js';
@@ -61,11 +62,13 @@ export class Objective {
   readonly #config: LossConfig;
   readonly #scorer: Scorer;
   readonly #sampler: NegativeSampler | undefined;
+  readonly #buffers: SegmentBuffers;
 
   constructor({ device, scorer, config, counts }: ObjectiveOptions) {
     if (config.kind === 'auto') throw new Error('loss.kind = auto is chosen before training, see chooseLoss');
     this.#config = config;
     this.#scorer = scorer;
+    this.#buffers = new SegmentBuffers(device, config.negatives.storage);
     if (config.kind !== 'full-softmax') this.#sampler = new NegativeSampler(device, config.negatives, counts);
   }
 
@@ -90,7 +93,7 @@ export class Objective {
     const small = rows.vocabulary * Math.ceil(rows.value.cols / 8) * 8 <= SMALL_TABLE;
     if (dtype === 'f32' && (size === 0 || small)) return undefined;
     const normalizedEps = this.#scorer.logit.normalizeItem ? LEAST_LENGTH : undefined;
-    return new NegativeSegments({ device, from: rows.value, ids, dtype, size, normalizedEps, stream });
+    return new NegativeSegments({ device, buffers: this.#buffers, from: rows.value, ids, size, normalizedEps, stream });
   }
 
   /** [1, 3] draws, masked and repeated ones over all trained tokens of a lane. The caller owns it. */

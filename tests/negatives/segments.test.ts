@@ -3,7 +3,9 @@
 import { describe, expect, test } from 'vitest';
 import { Device } from '../../src/native/device.js';
 import { NegativeSegments } from '../../src/negatives/negative-segments.js';
+import { SegmentBuffers } from '../../src/negatives/segment-buffers.js';
 import { drawNegatives, drawPool } from '../../src/ops/draw-negatives.js';
+import { copyRows } from '../../src/ops/copy-rows.js';
 import type { Segment } from '../../src/ops/fetch-negatives.js';
 import { fillNormal } from '../../src/ops/fill.js';
 import { pooledLoss } from '../../src/ops/pooled-loss.js';
@@ -40,7 +42,8 @@ async function solve(kind: Kind, way?: Way): Promise<[Float32Array, Float32Array
   const shared = kind === 'groups' && shareNegatives(device, KEY, { positives, drawn: negatives, factor: 3 });
   const drawn = shared ? shared.negatives : negatives;
   const source = { device, from: table.value, ids: drawn, normalizedEps: 1e-9, stream: 'sparse' } as const;
-  const segments = way && new NegativeSegments({ ...source, ...way });
+  const segments =
+    way && new NegativeSegments({ ...source, buffers: new SegmentBuffers(device, way.dtype), size: way.size });
   using tape = new Tape(device, { training: true });
   tape.watch(u);
   const options = { positives, segments, temperature: 0.05, normalizeUser: true, normalizeItem: true, eps: 1e-9 };
@@ -92,8 +95,15 @@ test('no more than two segments are held, whatever the number of draws', async (
   drawNegatives(device, ids, KEY, { kind: 'uniform', count: ITEMS });
   await device.sync();
   const before = device.stats().reservedBytes;
-  const segments = new NegativeSegments({ device, from, ids, dtype: 'f16', size: 50, stream: 'sparse' });
-  const seen: Segment[] = [...segments];
+  const buffers = new SegmentBuffers(device, 'f16');
+  const segments = new NegativeSegments({ device, buffers, from, ids, size: 50, stream: 'sparse' });
+  using copy = device.tensor([1, 64]);
+  const seen: Segment[] = [];
+  for (const segment of segments) {
+    seen.push(segment);
+    // As a loss does: another stream reads the rows.
+    copyRows(device, { rows: segment.fetched!.rows, from: 0, to: copy, at: 0, count: 1 });
+  }
   await device.sync();
   segments.dispose();
   expect(seen.map(({ from, count }) => [from, count])).toEqual(

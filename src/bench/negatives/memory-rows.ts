@@ -1,10 +1,11 @@
-// Memory that the loss adds to states and table at D = 1024, against a tensor of all negatives' rows: rows read where they
+// Memory that negatives add to a loss at D = 1024, against a tensor of all negatives' rows: rows read where they
 // are, and rows fetched beside the table in FP16, a hundred positions at a time.
 //
 // T tokens, R negatives per token, D width.
 
 import { Device } from '../../native/device.js';
 import { NegativeSegments } from '../../negatives/negative-segments.js';
+import { SegmentBuffers } from '../../negatives/segment-buffers.js';
 import { drawNegatives } from '../../ops/draw-negatives.js';
 import { sampledSoftmax } from '../../ops/sampled-softmax.js';
 import { Tape } from '../../ops/tape.js';
@@ -20,9 +21,11 @@ const PAPER = [
 
 export async function memoryRows({ tokens, threads }: NegativesSize): Promise<NegativesRow[]> {
   const rows: NegativesRow[] = [];
+  // Gradient and unit vectors of the states are there for the positives too: what one negative needs is not counted.
+  const single = await addedBytes({ tokens, count: 1, segment: 0, threads });
   for (const segment of [0, SEGMENT]) {
     for (const [count, paper] of PAPER) {
-      const added = await addedBytes({ tokens, count, segment, threads });
+      const added = (await addedBytes({ tokens, count, segment, threads })) - single;
       const how = segment === 0 ? 'rows where they are' : `FP16 in segments of ${segment}`;
       rows.push({
         name: `memory of the negative path, R = ${count}, D = 1024, ${how}, of the materialised tensor`,
@@ -51,11 +54,11 @@ async function addedBytes({ tokens, count, segment, threads }: Measured): Promis
   const before = device.stats().reservedBytes;
   const negatives = tape.own(device.tensor([tokens, count], 'i32'));
   drawNegatives(device, negatives, { seed: 1, step: 0, purpose: 2 }, { kind: 'uniform', count: ITEMS });
-  const source = { device, from: items.value, ids: negatives, dtype: 'f16', normalizedEps: 1e-6 } as const;
+  const source = { device, from: items.value, ids: negatives, normalizedEps: 1e-6 } as const;
+  const buffers = new SegmentBuffers(device, 'f16');
   const segments =
-    segment === 0 ? undefined : tape.own(new NegativeSegments({ ...source, size: segment, stream: 'sparse' }));
+    segment === 0 ? undefined : tape.own(new NegativeSegments({ ...source, buffers, size: segment, stream: 'sparse' }));
   sampledSoftmax(tape, u, items, { positives, negatives, segments, temperature: 0.05, normalizeItem: true });
   await device.sync();
-  // The gradient of the states is there without negatives too.
-  return device.stats().reservedBytes - before - 4 * tokens * WIDTH;
+  return device.stats().reservedBytes - before;
 }
