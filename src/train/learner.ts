@@ -173,10 +173,18 @@ export class Learner {
     return { run, lr };
   }
 
-  /** Enqueues a step; the loss, a mean over all its tokens, comes when the device gets there. */
-  async run({ run, lr }: OpenedStep, wishes: Wishes = NO_WISHES): Promise<StartedStep> {
+  /**
+   * Enqueues a step; the loss, a mean over all its tokens, comes when the device gets there. `openNext` opens the steps ahead:
+   * behind the rows that are sent again for this one, since exchanges keep their order, and before the computing that hides it.
+   */
+  async run(
+    { run, lr }: OpenedStep,
+    wishes: Wishes = NO_WISHES,
+    openNext: () => void = () => undefined,
+  ): Promise<StartedStep> {
     if (this.ahead > 0) {
       run.catchUp(streamOf(this.#kind, 'rows'));
+      openNext();
       run.run(computeStages(this.#kind, run.rounds));
     } else {
       run.run(schedule(this.#kind, run.rounds));

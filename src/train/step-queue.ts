@@ -30,19 +30,28 @@ export class StepQueue {
     this.#options = options;
   }
 
-  /** The step after `done`, which begins at a cursor; those after it are opened too. */
+  /** The step after `done`, which begins at a cursor. */
   next(done: number, from: Cursor): QueuedStep {
-    const { learner, plans, totalSteps, ends } = this.#options;
-    while (this.#opened.length <= learner.ahead) {
-      const step = done + this.#opened.length + 1;
-      const cursor = this.#opened.at(-1)?.plan.next ?? from;
-      const over = step > ends.step || cursor.epoch >= ends.epoch;
-      if (over && this.#opened.length > 0) break;
-      const plan = plans.at(cursor);
-      const place = { step, totalSteps, laneTokens: plan.laneTokens };
-      this.#opened.push({ plan, opened: learner.open(this.#batches(plan), place) });
-    }
+    if (this.#opened.length === 0) this.#open(done + 1, from);
     return this.#opened.shift()!;
+  }
+
+  /** Opens the steps whose rows are fetched while step `running` is computed; `from`: where the next one begins. */
+  openAhead(running: number, from: Cursor): void {
+    const { learner, ends } = this.#options;
+    while (this.#opened.length < learner.ahead) {
+      const step = running + this.#opened.length + 1;
+      const cursor = this.#opened.at(-1)?.plan.next ?? from;
+      if (step > ends.step || cursor.epoch >= ends.epoch) return;
+      this.#open(step, cursor);
+    }
+  }
+
+  #open(step: number, cursor: Cursor): void {
+    const { learner, plans, totalSteps } = this.#options;
+    const plan = plans.at(cursor);
+    const place = { step, totalSteps, laneTokens: plan.laneTokens };
+    this.#opened.push({ plan, opened: learner.open(this.#batches(plan), place) });
   }
 
   #batches({ lanes }: StepPlan) {

@@ -178,10 +178,9 @@ export class Trainer {
       this.#state.cursor = plan.next;
       const size = stepSize(plan, plans.windows, this.#flops);
       this.#step++;
-      const { agreed, ...started } = await learner.run(opened, {
-        stop: signal?.aborted ?? false,
-        save: this.#leads && this.#saveIsDue(),
-      });
+      const wishes = { stop: signal?.aborted ?? false, save: this.#leads && this.#saveIsDue() };
+      const openNext = () => this.#queue.openAhead(this.#step, plan.next);
+      const { agreed, ...started } = await learner.run(opened, wishes, openNext);
       this.#agreed = agreed;
       if (last) await this.#settle(last);
       last = { ...started, ...size, step: this.#step, epoch };
