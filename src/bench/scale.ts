@@ -7,9 +7,8 @@
 
 import { Command, Option } from '@commander-js/extra-typings';
 import { countNumber } from '../util/number-flags.js';
-import { formatShare, table } from '../util/terminal.js';
+import { formatCount, formatShare, table } from '../util/terminal.js';
 import { median } from './measuring.js';
-import type { RankCase } from './ranks/rank-case.js';
 import { runRanks } from './ranks/run-ranks.js';
 import type { ScaleSpec, ScaleTimes } from './ranks/scale-program.js';
 import { sharesOf, type StepShares } from './ranks/step-shares.js';
@@ -18,6 +17,8 @@ import { paperCase, type StepCase, widthCase } from './step.js';
 export interface ScaleRow extends StepShares {
   model: string;
   d: number;
+  /** Of each rank. */
+  tokens: number;
   efficiency: number;
   limit: number;
 }
@@ -37,8 +38,10 @@ const MODELS: Readonly<Record<string, () => StepCase>> = {
   'hstu-medium': () => paperCase('hstu-medium'),
 };
 
-/** Seconds that a turn of steps takes, about, where a core does 50 GFLOP/s. */
-const TURN_SECONDS = 3;
+/** Seconds that a turn of steps and one step take, about, where a core does 50 GFLOP/s: large models get fewer tokens. */
+const TURN_SECONDS = 6;
+const STEP_SECONDS = 4;
+const FEWEST_TOKENS = 1024;
 
 export function benchScaleCommand() {
   return new Command('scale')
@@ -72,22 +75,20 @@ export async function benchScale(models: readonly string[], options: ScaleOption
   return found;
 }
 
-function specOf(size: StepCase, how: Required<ScaleOptions>): ScaleSpec {
-  const { kind, d, blocks, heads, length } = size;
-  const tokens = how.quick ? Math.min(size.tokens, 2048) : size.tokens;
-  const rank: ScaleSpec['size'] = { kind, d, blocks, heads, tokens, rows: how.rows, pool: POOL };
-  if (length !== undefined) rank.length = Math.min(length, tokens);
-  const seconds = flopsOf(rank) / 50e9;
-  return {
-    size: rank,
-    steps: how.quick ? 2 : Math.max(2, Math.round(TURN_SECONDS / seconds)),
-    turns: how.quick ? 2 : how.turns,
-  };
+function specOf(model: StepCase, how: { rows: number; turns: number; quick: boolean }): ScaleSpec {
+  const { kind, d, blocks, heads, length } = model;
+  const size: ScaleSpec['size'] = { kind, d, blocks, heads, tokens: model.tokens, rows: how.rows, pool: POOL };
+  if (length !== undefined) size.length = length;
+  const seconds = () => flopsOf(size) / 50e9;
+  const most = how.quick ? 0.1 : STEP_SECONDS;
+  while (seconds() > most && size.tokens / 2 >= (length ?? FEWEST_TOKENS)) size.tokens /= 2;
+  const steps = Math.max(2, Math.round(TURN_SECONDS / seconds()));
+  return how.quick ? { size, steps: 2, turns: 2 } : { size, steps, turns: how.turns };
 }
 
-/** About: products of the blocks and of the loss. */
-function flopsOf({ d, blocks, tokens, pool }: Omit<RankCase, 'lanes'>): number {
-  return 6 * tokens * d * (5 * d * blocks + pool);
+/** About: products of the blocks and of the loss, and attention. */
+function flopsOf({ d, blocks, tokens, pool, length = 200 }: ScaleSpec['size']): number {
+  return 6 * tokens * d * (5 * d * blocks + pool + blocks * length);
 }
 
 export function rowOf(model: string, { size }: ScaleSpec, { alone, copies, together }: ScaleTimes): ScaleRow {
@@ -97,6 +98,7 @@ export function rowOf(model: string, { size }: ScaleSpec, { alone, copies, toget
   return {
     model,
     d: size.d,
+    tokens: size.tokens,
     efficiency: one / median(walls(together)),
     limit: one / median(walls(copies)),
     ...sharesOf(byRank),
@@ -107,13 +109,14 @@ function describe(rows: readonly ScaleRow[]): string {
   const cells = rows.map(row => [
     row.model,
     String(row.d),
+    formatCount(row.tokens),
     row.efficiency.toFixed(3),
     row.limit.toFixed(3),
     (row.efficiency / row.limit).toFixed(3),
     ...[row.compute_ratio, row.exposed_comm, row.wait, row.free].map(share => formatShare(share, 1)),
   ]);
   return [
-    table(['model', 'D', 'efficiency', 'limit', 'of it', 'computing', 'exposed', 'waiting', 'free'], cells),
+    table(['model', 'D', 'tokens', 'efficiency', 'limit', 'of it', 'computing', 'exposed', 'waiting', 'free'], cells),
     '',
     'Two ranks of one thread with the same tokens each, against one rank of one thread; limit: two copies of it without',
     'communication. All three by turns in the same processes; medians of the turns.',

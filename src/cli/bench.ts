@@ -4,6 +4,7 @@ import { benchBalanceCommand } from '../bench/balance.js';
 import { benchKernelsCommand } from '../bench/kernels.js';
 import { benchLanesCommand } from '../bench/lanes.js';
 import { benchNegativesCommand } from '../bench/negatives/negatives.js';
+import { benchNetworkCommand } from '../bench/network.js';
 import { benchPaperCommand } from '../bench/paper/paper.js';
 import { benchPrepareCommand } from '../bench/prepare.js';
 import { benchScaleCommand } from '../bench/scale.js';
@@ -20,6 +21,7 @@ export function benchCommand(): Command {
     .addCommand(benchPrepareCommand())
     .addCommand(benchBalanceCommand())
     .addCommand(benchScaleCommand())
+    .addCommand(benchNetworkCommand())
     .addCommand(benchScalingCommand())
     .addCommand(benchPaperCommand());
 }

@@ -17,6 +17,7 @@ import { embedCommand } from './embed.js';
 import { evaluateCommand } from './evaluate.js';
 import { exportCommand } from './export.js';
 import { launchCommand } from './launch.js';
+import { planCommand } from './plan.js';
 import { prepareCommand } from './prepare.js';
 import { ranksCommand } from './ranks.js';
 import { recommendCommand } from './recommend.js';
@@ -43,6 +44,7 @@ const program = new Command('turbogr')
   .addCommand(tuneCommand())
   .addCommand(launchCommand())
   .addCommand(ranksCommand())
+  .addCommand(planCommand())
   .addCommand(evaluateCommand())
   .addCommand(compareCommand())
   .addCommand(uiCommand())

@@ -1,6 +1,6 @@
 // Ranks are killed, stopped and cut off from the network at random moments of runs on two to four ranks, again and again,
-// and each time the run is resumed on another number of ranks. It ends with the weights of the run that one rank computed
-// undisturbed; each fault ends the job with one message, and no process stays behind.
+// and each time the run is resumed on another number of ranks: tables divided, rows read ahead. It ends with the weights of the
+// run that one rank computed undisturbed; each fault ends the job with one message, and no process stays behind.
 //
 //   TURBOGR_CHAOS=<faults> TURBOGR_CHAOS_SEED=<n>   more of them, or others: scripts/chaos.mjs
 
@@ -29,8 +29,10 @@ const random = new Random(SEED, 'rank chaos');
 const KINDS: readonly Disturbance['how'][] =
   whyNoCuts === undefined ? ['kill', 'stop', 'kill', 'cut'] : ['kill', 'stop'];
 
+/** Rows read ahead are part of what a checkpoint must hold. */
+const SETTINGS = { staleness: 1 };
 const small = new SmallTraining();
-beforeAll(() => (MPIS.length === 0 ? undefined : small.prepare()), 60_000);
+beforeAll(() => (MPIS.length === 0 ? undefined : small.prepare()), 180_000);
 afterAll(() => small.dispose());
 
 /** The faults of one run, each on another number of ranks than the last. */
@@ -62,7 +64,7 @@ function brokenPromises({ disturbed, code, said, seconds, expected }: Outcome, o
 /** Disturbs one run again and again and lets it end; what went wrong. */
 async function disturbRun(chain: number, wanted: Result, onFault: (fault: Disturbance, end: Outcome) => void) {
   const name = `run-${chain}-of-seed-${SEED}`;
-  const training = small.command(name);
+  const training = small.command(name, SETTINGS);
   await using nodes = whyNoCuts === undefined ? new NodeSpaces({ nodes: 2 }) : undefined;
   for (const fault of drawChain(chain)) {
     const end = await disturb(small.run(name), training, fault, nodes);
@@ -80,7 +82,7 @@ async function disturbRun(chain: number, wanted: Result, onFault: (fault: Distur
 test.skipIf(MPIS.length === 0)(
   `${FAULTS} faults, seed ${SEED}: the digest is that of the undisturbed run on one rank`,
   async () => {
-    expect((await run(process.execPath, [MAIN, ...small.command('calm')])).code).toBe(0);
+    expect((await run(process.execPath, [MAIN, ...small.command('calm', SETTINGS)])).code).toBe(0);
     const wanted = small.result('calm');
     const slowest = { kill: 0, stop: 0, cut: 0 };
     const problems: string[] = [];

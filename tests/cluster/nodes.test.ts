@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { NodeSpaces, whyNoNodeSpaces } from '../../src/dist/launch/node-spaces.js';
+import { MAIN, MPIS, run } from './mpi.js';
 
 const WHY = whyNoNodeSpaces();
 if (WHY !== undefined) process.stderr.write(`tests of nodes skip: ${WHY}\n`);
@@ -67,4 +68,44 @@ test.skipIf(WHY !== undefined)('a maker that is killed leaves no node and no pro
   expect(await allGone(names)).toBe(true);
   const left = spawnSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).stdout;
   expect(left.includes(names[0]!)).toBe(false);
+});
+
+interface Row {
+  group_size: number;
+  staleness: 0 | 1 | 'exact';
+  forward_ms: number;
+  node_mb: number;
+  changed: number;
+  compute_ratio: number;
+  exposed_comm: number;
+  wait: number;
+  free: number;
+}
+
+test.skipIf(WHY !== undefined || !MPIS.includes('openmpi'))('bench network measures every scheme', async () => {
+  const { code, stdout } = await run(process.execPath, [MAIN, 'bench', 'network', '--quick', '--json']);
+  expect(code).toBe(0);
+  const { rows }: { rows: Row[] } = JSON.parse(stdout);
+  expect(rows.map(row => `${row.group_size}/${row.staleness}`)).toEqual([
+    '4/0',
+    '2/0',
+    '4/exact',
+    '4/1',
+    '2/exact',
+    '2/1',
+  ]);
+  for (const { forward_ms, node_mb, compute_ratio, exposed_comm, wait, free } of rows) {
+    expect(forward_ms).toBeGreaterThan(0);
+    expect(node_mb).toBeGreaterThan(0);
+    expect(compute_ratio + exposed_comm + wait + free).toBeCloseTo(1, 6);
+  }
+  // Rows are changed after they were fetched exactly where they are fetched ahead.
+  expect(rows.map(({ staleness, changed }) => (changed > 0 ? 'ahead' : staleness))).toEqual([
+    0,
+    0,
+    'ahead',
+    'ahead',
+    'ahead',
+    'ahead',
+  ]);
 });

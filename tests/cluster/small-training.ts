@@ -6,14 +6,18 @@ import { join } from 'node:path';
 import { prepare } from '../../src/data/prepare/prepare.js';
 import { synthesize } from '../../src/data/synth/synthesize.js';
 
+/** The item table is just large enough to be divided. */
 const SETTINGS = {
-  'model.d': 16,
+  'model.d': 32,
   'model.blocks': 1,
   'model.maxLength': 50,
   'batch.tokens': 128,
   'batch.lanes': 5,
   epochs: 1000,
   maxSteps: 120,
+  'loss.kind': 'sampled-softmax',
+  'loss.negatives.count': 32,
+  'optimizer.table': 'lazy-adam',
   'evaluation.every': 1000,
   'optimizer.clip': 1,
   'checkpoint.every': 3,
@@ -31,7 +35,7 @@ export class SmallTraining {
 
   async prepare(): Promise<void> {
     const log = join(this.folder, 'log.csv');
-    await synthesize({ out: log, users: 60, videos: 100, meanLength: 40, margin: false });
+    await synthesize({ out: log, users: 60, videos: 1200, meanLength: 40, margin: false });
     await prepare({ files: [log], out: this.store });
   }
 

@@ -45,6 +45,9 @@ export const SHOWN: Readonly<Record<string, Shown>> = {
   'turbogr launch -n 4 ranks': { elsewhere: ['tests/cluster/mpi.ts', 'launch'] },
   'turbogr launch -n 4 train store --set batch.lanes=8': { elsewhere: ['tests/cluster/mpi.ts', 'launch'] },
   'turbogr launch -n 4 --hosts a:2,b:2 train store --set batch.lanes=8': { not: 'needs two hosts' },
+  'turbogr plan store --hosts 4 --cores 32 --ranks-per-host 8 --gbit 25 --memory 256': {
+    elsewhere: ['tests/plan/plan.test.ts', 'plan'],
+  },
   'mpirun -n 4 npx turbogr train store --set batch.lanes=8': {
     not: 'needs an MPI; tests/cluster starts its launchers',
   },

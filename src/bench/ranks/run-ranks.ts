@@ -21,20 +21,30 @@ export interface RanksToRun {
 }
 
 export async function runRanks<T>({ program, spec, ranks, nodes, mpi }: RanksToRun): Promise<T> {
-  const kind = mpi ?? findLauncher().kind;
-  const flags = nodes ? nodes.launchFlags(kind, ranks / nodes.names.length) : ['--mpi', kind, '-n', String(ranks)];
   const file = fileURLToPath(new URL(program, import.meta.url));
-  const words = [MAIN, 'launch', ...flags, file, JSON.stringify(spec)];
+  const words = [...(ranks === 1 ? [] : launchWords(ranks, nodes, mpi)), file, JSON.stringify(spec)];
   const start = nodes?.onFirst(process.execPath, words) ?? { command: process.execPath, arguments: words };
   const child = spawn(start.command, start.arguments, { stdio: ['ignore', 'pipe', 'pipe'] });
   const end = () => child.kill('SIGTERM');
   process.once('exit', end);
-  let [printed, errors] = ['', ''];
+  let printed = '';
   child.stdout.on('data', chunk => (printed += String(chunk)));
-  child.stderr.on('data', chunk => (errors += String(chunk)));
+  child.stderr.on('data', chunk => process.stderr.write(String(chunk))); // how far it is
   const code = await new Promise<number | null>(resolve => child.once('close', resolve));
   process.removeListener('exit', end);
-  if (code !== 0) throw new UserError('ranks-failed', `${program} on ${ranks} ranks ended with ${code}: ${errors}`, '');
+  if (code !== 0)
+    throw new UserError(
+      'ranks-failed',
+      `${program} on ${ranks} ranks ended with ${code}`,
+      'What the ranks said is above.',
+    );
   const result: T = JSON.parse(printed.trim().split('\n').at(-1)!);
   return result;
+}
+
+/** A rank on its own needs no MPI. */
+function launchWords(ranks: number, nodes: NodeSpaces | undefined, mpi: MpiKind | undefined): string[] {
+  const kind = mpi ?? findLauncher().kind;
+  const flags = nodes ? nodes.launchFlags(kind, ranks / nodes.names.length) : ['--mpi', kind, '-n', String(ranks)];
+  return [MAIN, 'launch', ...flags];
 }

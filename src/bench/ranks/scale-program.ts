@@ -2,8 +2,8 @@
 // other, and both together. In the same processes and minutes, so that the machine's own ups and downs meet all three.
 
 import { gatherJson } from '../../dist/comm/communicator.js';
-import { SingleRank } from '../../dist/comm/single-rank.js';
 import { withRanks } from '../../dist/launch/rank-life.js';
+import { formGroups, singleGroup } from '../../dist/shard/rank-groups.js';
 import { Device } from '../../native/device.js';
 import type { RankCase } from './rank-case.js';
 import { StepLoop } from './step-loop.js';
@@ -29,9 +29,8 @@ const { size, steps, turns }: ScaleSpec = JSON.parse(process.argv[2]!);
 
 await withRanks(async ({ world }) => {
   using device = Device.open({ threads: 1 });
-  const copy = await StepLoop.open(device, { ...size, lanes: 1 }, new SingleRank());
-  const joint = await StepLoop.open(device, { ...size, lanes: world.size }, world);
-  joint.learner.share();
+  const copy = new StepLoop(device, { ...size, lanes: 1 }, singleGroup());
+  const joint = new StepLoop(device, { ...size, lanes: world.size }, await formGroups(world, size.settings?.groupSize));
   const times: ScaleTimes = { alone: [], copies: [], together: [] };
   // Each turn begins on all ranks at once; those without work in it wait, asleep.
   const turn = async (loop: StepLoop, ranks: number): Promise<StepTimes[]> => {

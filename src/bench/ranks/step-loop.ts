@@ -1,67 +1,86 @@
-// Steps of a rank as the trainer runs them: the next one is enqueued before the loss of the last one is read.
+// Steps of a rank as the trainer runs them: rows are fetched as far ahead as the config says, and the next step is enqueued
+// before the loss of the last one is read.
 
-import type { Communicator } from '../../dist/comm/communicator.js';
-import { formGroups, type RankGroups } from '../../dist/shard/rank-groups.js';
+import type { RankGroups } from '../../dist/shard/rank-groups.js';
+import type { Span } from '../../events/chrome-trace.js';
 import type { Device } from '../../native/device.js';
+import type { JaggedBatch } from '../../tensor/jagged.js';
 import type { Learner, OpenedStep } from '../../train/learner.js';
+import type { StepFigures } from '../../train/step-run.js';
 import { laneBatch, learnerOf, type RankCase } from './rank-case.js';
 import { type StepTimes, timesOf } from './step-shares.js';
 
 /** For the learning rate's schedule, which is constant. */
 const MANY = 1_000_000;
 
+type Batches = (JaggedBatch | undefined)[];
+
 export class StepLoop {
-  readonly learner: Learner;
+  readonly #learner: Learner;
   readonly #device: Device;
   readonly #size: RankCase;
-  /** Steps that were begun. */
-  #step = 0;
+  /** Drawn before the clock starts: a store reads them faster. */
+  readonly #batches: Batches[] = [];
   readonly #opened: OpenedStep[] = [];
+  /** Rows fetched ahead so far, and those that were changed meanwhile. */
+  readonly rows = { read: 0, changed: 0 };
+  /** What the streams did in the last run. */
+  spans: readonly Span[] = [];
+  #step = 0;
+  #drawn = 0;
 
   /** Collective. */
-  static async open(device: Device, size: RankCase, world: Communicator): Promise<StepLoop> {
-    return new StepLoop(device, size, await formGroups(world, size.settings?.groupSize));
-  }
-
-  private constructor(device: Device, size: RankCase, groups: RankGroups) {
+  constructor(device: Device, size: RankCase, groups: RankGroups) {
     this.#device = device;
     this.#size = size;
-    this.learner = learnerOf(device, size, groups);
+    this.#learner = learnerOf(device, size, groups);
+    if (groups.world.size > 1) this.#learner.share();
   }
 
   /** So many steps, with the streams idle before and after. Collective. */
   async run(steps: number): Promise<StepTimes> {
     const device = this.#device;
+    while (this.#batches.length < steps + this.#learner.ahead) this.#batches.push(this.#draw());
     await device.sync();
     device.recordSpans(true);
     const start = performance.now();
-    let last: Promise<number> | undefined;
+    let last: Promise<StepFigures> | undefined;
     for (let i = 0; i < steps; i++) {
-      const { loss } = await this.#enqueue();
-      await last;
-      last = loss;
+      const next = this.#opened.shift() ?? this.#open();
+      const { figures } = await this.#learner.run(next, undefined, () => this.#openAhead());
+      await this.#count(last);
+      last = figures;
     }
-    await last;
+    await this.#count(last);
     await device.sync();
     const wall = (performance.now() - start) / 1000;
-    const { spans } = device.spans();
+    this.spans = device.spans().spans;
     device.recordSpans(false);
-    return timesOf(spans, wall);
+    return timesOf(this.spans, wall);
   }
 
-  /** The next step, and those whose rows are fetched meanwhile. */
-  #enqueue() {
-    while (this.#opened.length <= this.learner.ahead) this.#opened.push(this.#open());
-    return this.learner.run(this.#opened.shift()!);
+  async #count(figures: Promise<StepFigures> | undefined): Promise<void> {
+    const { read, changed } = (await figures)?.rows ?? { read: 0, changed: 0 };
+    this.rows.read += read;
+    this.rows.changed += changed;
+  }
+
+  #openAhead(): void {
+    while (this.#opened.length < this.#learner.ahead) this.#opened.push(this.#open());
   }
 
   #open(): OpenedStep {
-    const { from, to } = this.learner.lanes;
     const { lanes, tokens } = this.#size;
-    const step = ++this.#step;
-    const batches = Array.from({ length: lanes }, (_, lane) =>
-      lane >= from && lane < to ? laneBatch(this.#size, step, lane) : undefined,
+    const laneTokens = Array.from({ length: lanes }, () => tokens);
+    return this.#learner.open(this.#batches.shift()!, { step: ++this.#step, totalSteps: MANY, laneTokens });
+  }
+
+  /** The next step's batches of this rank's lanes. */
+  #draw(): Batches {
+    const { from, to } = this.#learner.lanes;
+    const number = this.#drawn++;
+    return Array.from({ length: this.#size.lanes }, (_, lane) =>
+      lane >= from && lane < to ? laneBatch(this.#size, number, lane) : undefined,
     );
-    return this.learner.open(batches, { step, totalSteps: MANY, laneTokens: batches.map(() => tokens) });
   }
 }

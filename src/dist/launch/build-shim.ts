@@ -3,10 +3,10 @@
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { makeFolder } from '../../util/atomic-file.js';
+import { cacheFolder } from '../../util/cache-folder.js';
 import { UserError } from '../../util/errors.js';
 import { sha256 } from '../../util/hash.js';
 import { findCompiler } from './find-mpi.js';
@@ -19,11 +19,6 @@ export interface Shim {
   kind: MpiKind;
   /** Whether it was compiled now. */
   built: boolean;
-}
-
-function cacheFolder(): string {
-  const base = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
-  return process.env['TURBOGR_CACHE'] ?? join(base, 'turbogr');
 }
 
 /** The shim for this machine's MPI of the kind, compiled unless the cache has it. Several processes may do it at once. */

@@ -1,0 +1,95 @@
+// What stale rows do to quality: trains the same run with staleness 0, 1 and 2 and several seeds, and prints HR@10 and NDCG@10
+// on the test events with their spread, beside alpha, the share of rows that were read before an update that changed them.
+// docs/semi-async.md has the theory. Without a log it makes a small one.
+//
+//   npm run build && node scripts/staleness.mjs [--log events.csv ...] [--seeds 3] [--set key=value ...] [--json] [-- prepare flags]
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const { values, positionals: prepareFlags } = parseArgs({
+  allowPositionals: true,
+  options: {
+    log: { type: 'string', multiple: true },
+    seeds: { type: 'string', default: '3' },
+    set: { type: 'string', multiple: true, default: [] },
+    json: { type: 'boolean', default: false },
+  },
+});
+const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+const STALENESS = [0, 1, 2];
+const folder = mkdtempSync(join(tmpdir(), 'turbogr-staleness-'));
+
+function turbogr(...words) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...words], {
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+  });
+  if (status !== 0) throw new Error(`turbogr ${words.join(' ')} ended with ${status}: ${stdout.slice(-2000)}${stderr}`);
+  return stdout;
+}
+
+function ownLog() {
+  const path = join(folder, 'small-log.csv');
+  turbogr('synth', '--out', path, '--users', '1000', '--videos', '3000', '--mean-length', '60');
+  return path;
+}
+
+/** Rows can be fetched ahead where a step reads some of them and changes only those; few negatives leave most alone. */
+const NEEDED = [
+  'loss.kind=sampled-softmax',
+  'loss.negatives.count=128',
+  'loss.negatives.pool=128',
+  'optimizer.table=row-adagrad',
+  'optimizer.tableLr=0.05',
+];
+
+function trainOnce(store, staleness, seed) {
+  const run = join(folder, `${basename(store)}-${staleness}-${seed}`);
+  const settings = [...NEEDED, ...values.set, `staleness=${staleness}`, `seed=${seed}`];
+  const { test } = JSON.parse(turbogr('train', store, '--run', run, '--json', ...settings.flatMap(s => ['--set', s])));
+  const events = readFileSync(join(run, 'events.jsonl'), 'utf8').trim().split('\n');
+  const stale = events
+    .map(line => JSON.parse(line))
+    .filter(event => event.kind === 'step' && event.stale !== undefined);
+  const alpha = stale.length === 0 ? 0 : stale.reduce((sum, event) => sum + event.stale, 0) / stale.length;
+  const metrics = test.metrics['model alone'] ?? test.metrics.model;
+  return { hr: metrics['hr@10'].value, ndcg: metrics['ndcg@10'].value, alpha };
+}
+
+const mean = list => list.reduce((sum, x) => sum + x, 0) / list.length;
+const spread = list =>
+  Math.sqrt(mean(list.map(x => (x - mean(list)) ** 2)) * (list.length / Math.max(1, list.length - 1)));
+
+const rows = [];
+try {
+  for (const log of values.log ?? [ownLog()]) {
+    const store = join(folder, basename(log).replace(/\..*$/, ''));
+    turbogr('prepare', log, '--out', store, ...prepareFlags);
+    for (const staleness of STALENESS) {
+      const found = Array.from({ length: Number(values.seeds) }, (_, seed) => trainOnce(store, staleness, seed + 1));
+      const column = name => found.map(run => run[name]);
+      rows.push({
+        log: basename(store),
+        staleness,
+        seeds: found.length,
+        hr_at_10: mean(column('hr')),
+        hr_spread: spread(column('hr')),
+        ndcg_at_10: mean(column('ndcg')),
+        ndcg_spread: spread(column('ndcg')),
+        alpha: mean(column('alpha')),
+      });
+      const { hr_at_10, hr_spread, ndcg_at_10, ndcg_spread, alpha } = rows.at(-1);
+      console.error(
+        `${basename(store)} staleness ${staleness}: hr@10 ${hr_at_10.toFixed(4)} ± ${hr_spread.toFixed(4)}, ` +
+          `ndcg@10 ${ndcg_at_10.toFixed(4)} ± ${ndcg_spread.toFixed(4)}, alpha ${alpha.toFixed(3)}`,
+      );
+    }
+  }
+  if (values.json) console.log(JSON.stringify({ rows }));
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

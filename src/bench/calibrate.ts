@@ -1,0 +1,94 @@
+// Runs for the planner: those that its constants are fitted to, and others that its predictions are held against. Only
+// measuring is here; src/plan knows what to make of it.
+
+import { NodeSpaces, whyNoNodeSpaces } from '../dist/launch/node-spaces.js';
+import type { ExchangeSpeed } from './exchange.js';
+import type { RankCase } from './ranks/rank-case.js';
+import { runRanks } from './ranks/run-ranks.js';
+import type { Timed, TimeSpec } from './ranks/time-program.js';
+
+/** Of the links between nodes made for the purpose. */
+export const LINK_BITS = 1e9;
+const ROWS = 100_000;
+
+export interface MeasuredCase {
+  size: RankCase;
+  ranks: number;
+  nodes: number;
+  seconds: number;
+}
+
+export interface Calibration {
+  /** One rank, one thread, one lane. */
+  lanes: MeasuredCase[];
+  /** Exchanges between two and between four ranks of this host. */
+  two: ExchangeSpeed;
+  four: ExchangeSpeed;
+  /** Between two ranks on two nodes; absent where none can be made. */
+  link?: ExchangeSpeed;
+}
+
+type Sketch = readonly [d: number, blocks: number, tokens: number, pool: number];
+
+const FITTED: readonly Sketch[] = [
+  [64, 2, 1024, 256],
+  [64, 2, 4096, 1024],
+  [128, 2, 2048, 256],
+  [128, 4, 4096, 256],
+  [128, 2, 2048, 4096],
+  [256, 2, 1024, 512],
+  [256, 4, 4096, 512],
+  [512, 2, 1024, 512],
+  [512, 4, 2048, 2048],
+];
+/** None of these was fitted to. */
+const HELD_OUT: readonly Sketch[] = [
+  [96, 2, 2048, 512],
+  [192, 3, 2048, 1024],
+  [384, 2, 1536, 512],
+];
+
+function caseOf([d, blocks, tokens, pool]: Sketch, lanes: number): RankCase {
+  return { kind: 'hstu', d, blocks, heads: Math.max(1, d >> 6), tokens, rows: ROWS, pool, lanes };
+}
+
+async function time(sizes: readonly RankCase[], ranks: number, seconds: number, nodes?: NodeSpaces): Promise<Timed> {
+  const spec: TimeSpec = { sizes, seconds };
+  return await runRanks<Timed>({ program: 'time-program.js', spec, ranks, nodes });
+}
+
+/** `seconds` of measuring each case. */
+export async function measureCalibration(seconds: number, tell: (line: string) => void): Promise<Calibration> {
+  const sizes = FITTED.map(sketch => caseOf(sketch, 1));
+  tell(`${sizes.length} cases on one rank`);
+  const { steps } = await time(sizes, 1, seconds);
+  const lanes = steps.map((spent, i) => ({ size: sizes[i]!, ranks: 1, nodes: 1, seconds: spent }));
+  tell('exchanges between two and four ranks');
+  const [two, four] = [(await time([], 2, seconds)).exchange, (await time([], 4, seconds)).exchange];
+  const why = whyNoNodeSpaces();
+  if (why !== undefined) {
+    tell(`no link is measured: ${why}`);
+    return { lanes, two, four };
+  }
+  await using nodes = new NodeSpaces({ nodes: 2, bitsPerSecond: LINK_BITS });
+  tell('exchanges over a link of 1 Gbit/s');
+  return { lanes, two, four, link: (await time([], 2, seconds, nodes)).exchange };
+}
+
+/** Cases that nothing was fitted to, on 1, 2 and 4 ranks, and on 2 nodes of 2 with a link between them. */
+export async function measureHeldOut(seconds: number, tell: (line: string) => void): Promise<MeasuredCase[]> {
+  const found: MeasuredCase[] = [];
+  const measure = async (ranks: number, nodes?: NodeSpaces) => {
+    const sizes = HELD_OUT.map(sketch => caseOf(sketch, ranks));
+    tell(`${sizes.length} other cases on ${ranks} ranks${nodes ? ' of two nodes' : ''}`);
+    const { steps } = await time(sizes, ranks, seconds, nodes);
+    const places = nodes?.names.length ?? 1;
+    found.push(...steps.map((spent, i) => ({ size: sizes[i]!, ranks, nodes: places, seconds: spent })));
+  };
+  for (const ranks of [1, 2, 4]) await measure(ranks);
+  if (whyNoNodeSpaces() === undefined) {
+    await using nodes = new NodeSpaces({ nodes: 2, bitsPerSecond: LINK_BITS });
+    await measure(4, nodes);
+  }
+  return found;
+}

@@ -1,0 +1,151 @@
+// `turbogr bench network`: four ranks as two nodes of two, with a slow link between them, in network namespaces that are made
+// for it and removed afterwards. Rows fetched over the link (one group of all ranks) against rows fetched inside a node
+// (groups of two, gradients reconciled between them); synchronous, exact and stale.
+//
+//   forward_ms      exchanges that fetch a step's rows, on the rank that comes to them last: transfer, not waiting
+//   node_mb         what leaves a node over its link in a step
+//   exposed_rows    share of the step in which rows are fetched and nothing is computed
+//   exposed_comm    the same for all exchanges; wait, computing and free make up the rest
+
+import { Command } from '@commander-js/extra-typings';
+import { NodeSpaces, whyNoNodeSpaces } from '../dist/launch/node-spaces.js';
+import { countNumber, positiveNumber } from '../util/number-flags.js';
+import { formatCount, formatShare, table } from '../util/terminal.js';
+import { median } from './measuring.js';
+import type { NetworkSpec, SchemeTurns } from './ranks/network-program.js';
+import type { RankCase } from './ranks/rank-case.js';
+import { runRanks } from './ranks/run-ranks.js';
+import { sharesOf, type StepShares } from './ranks/step-shares.js';
+
+const NODES = 2;
+const PER_NODE = 2;
+const RANKS = NODES * PER_NODE;
+
+const CASE: RankCase = {
+  kind: 'hstu',
+  d: 256,
+  blocks: 2,
+  heads: 4,
+  tokens: 4096,
+  rows: 1_000_000,
+  pool: 4096,
+  lanes: RANKS,
+};
+const QUICK = { d: 32, heads: 1, tokens: 256, rows: 10_000, pool: 256 };
+
+type Staleness = 0 | 1 | 'exact';
+const SCHEMES: readonly { groupSize: number; staleness: Staleness }[] = [
+  { groupSize: RANKS, staleness: 0 },
+  { groupSize: PER_NODE, staleness: 0 },
+  { groupSize: RANKS, staleness: 'exact' },
+  { groupSize: RANKS, staleness: 1 },
+  { groupSize: PER_NODE, staleness: 'exact' },
+  { groupSize: PER_NODE, staleness: 1 },
+];
+
+export interface NetworkRow extends StepShares {
+  group_size: number;
+  staleness: Staleness;
+  step_ms: number;
+  forward_ms: number;
+  node_mb: number;
+  exposed_rows: number;
+  /** Rows that were stale, or sent again. */
+  changed: number;
+}
+
+export function benchNetworkCommand() {
+  return new Command('network')
+    .description('four ranks on two nodes with a slow link: groups against one group, stale against synchronous')
+    .option('--gbit <rate>', 'rate of the link', positiveNumber, 1)
+    .option('--steps <count>', 'steps of a turn', countNumber, 5)
+    .option('--turns <count>', 'turns of each scheme', countNumber, 3)
+    .option('--quick', 'a small table and few steps: shows that it works, measures little')
+    .option('--json', 'one JSON object')
+    .action(async ({ gbit, steps, turns, quick = false, json }) => {
+      const why = whyNoNodeSpaces();
+      if (why !== undefined) {
+        process.stdout.write(json ? `${JSON.stringify({ skipped: why, rows: [] })}\n` : `skipped: ${why}\n`);
+        return;
+      }
+      const how = quick
+        ? { size: { ...CASE, ...QUICK }, gbit, steps: 2, turns: 1 }
+        : { size: CASE, gbit, steps, turns };
+      const rows = await measureNetwork(how);
+      process.stdout.write(json ? `${JSON.stringify({ gbit, rows })}\n` : `${describe(how, rows)}\n`);
+    });
+}
+
+interface Measuring {
+  size: RankCase;
+  gbit: number;
+  steps: number;
+  turns: number;
+}
+
+async function measureNetwork(how: Measuring): Promise<NetworkRow[]> {
+  const schemes = SCHEMES.map(settings => ({ ...how.size, settings }));
+  const spec: NetworkSpec = { schemes, steps: how.steps, turns: how.turns };
+  await using nodes = new NodeSpaces({ nodes: NODES, bitsPerSecond: how.gbit * 1e9 });
+  const found = await runRanks<SchemeTurns[]>({
+    program: 'network-program.js',
+    spec,
+    ranks: RANKS,
+    nodes,
+    mpi: 'openmpi',
+  });
+  return found.map((turns, i) => rowOf(SCHEMES[i]!, turns, how.steps));
+}
+
+export function rowOf(
+  { groupSize, staleness }: { groupSize: number; staleness: Staleness },
+  { turns, changed }: SchemeTurns,
+  steps: number,
+): NetworkRow {
+  const ranks = turns[0]!.map((_, rank) => turns.map(turn => turn[rank]!));
+  const sum = (value: (turn: SchemeTurns['turns'][number][number]) => number) =>
+    turns.flat().reduce((total, turn) => total + value(turn), 0);
+  return {
+    group_size: groupSize,
+    staleness,
+    step_ms: (median(turns.map(turn => Math.max(...turn.map(({ wall }) => wall)))) / steps) * 1e3,
+    // Who comes first waits for the others: the shortest of all is the exchange itself.
+    forward_ms: (median(turns.map(turn => Math.min(...turn.map(({ fetching }) => fetching)))) / steps) * 1e3,
+    node_mb: median(turns.map(turn => Math.max(...turn.map(({ sent }) => sent)))) / steps / 1e6,
+    exposed_rows: sum(({ bareFetching }) => bareFetching) / sum(({ wall }) => wall),
+    ...sharesOf(ranks),
+    changed,
+  };
+}
+
+function describe({ gbit, size }: Measuring, rows: readonly NetworkRow[]): string {
+  const cells = rows.map(row => [
+    row.group_size === RANKS ? 'one group' : `groups of ${row.group_size}`,
+    String(row.staleness),
+    row.step_ms.toFixed(0),
+    row.forward_ms.toFixed(1),
+    row.node_mb.toFixed(1),
+    ...[row.exposed_rows, row.exposed_comm, row.wait, row.compute_ratio, row.changed].map(share =>
+      formatShare(share, 1),
+    ),
+  ]);
+  const names = [
+    'tables',
+    'staleness',
+    'step ms',
+    'rows ms',
+    'MB out',
+    'rows bare',
+    'exposed',
+    'waiting',
+    'computing',
+    'changed',
+  ];
+  const [flat, grouped] = [rows[0]!, rows[1]!];
+  return [
+    table(names, cells),
+    '',
+    `Two nodes of two ranks, ${gbit} Gbit/s between them, D = ${size.d}, ${formatCount(size.rows)} rows, ${size.tokens} tokens and ${size.pool} negatives a rank.`,
+    `Fetching rows inside a node instead of over the link: ${formatShare(grouped.forward_ms / flat.forward_ms - 1, 1)}.`,
+  ].join('\n');
+}

@@ -1,0 +1,74 @@
+// What each rank runs for `turbogr bench network`: steps of one case under several schemes, one after the other.
+
+import { readFileSync } from 'node:fs';
+import { gatherJson } from '../../dist/comm/communicator.js';
+import { withRanks } from '../../dist/launch/rank-life.js';
+import { formGroups } from '../../dist/shard/rank-groups.js';
+import type { Span } from '../../events/chrome-trace.js';
+import { Device } from '../../native/device.js';
+import { STAGES } from '../../train/stages.js';
+import type { RankCase } from './rank-case.js';
+import { StepLoop } from './step-loop.js';
+import { type StepTimes, unionLength } from './step-shares.js';
+
+export interface NetworkSpec {
+  /** `settings` of each: what the schemes differ in. */
+  schemes: readonly RankCase[];
+  steps: number;
+  turns: number;
+}
+
+/** One rank's turn of steps. */
+export interface SchemeTurn extends StepTimes {
+  /** Seconds of exchanges that fetch rows. */
+  fetching: number;
+  /** The part of them beside which nothing was computed. */
+  bareFetching: number;
+  /** Bytes that the rank's host sent over its link. */
+  sent: number;
+}
+
+export interface SchemeTurns {
+  /** By turn and rank. */
+  turns: SchemeTurn[][];
+  /** Share of rows that an update changed after they were fetched. */
+  changed: number;
+}
+
+const LINK = '/sys/class/net/eth0/statistics/tx_bytes';
+const { schemes, steps, turns }: NetworkSpec = JSON.parse(process.argv[2]!);
+
+await withRanks(async ({ world }) => {
+  const results: SchemeTurns[] = [];
+  for (const size of schemes) {
+    using device = Device.open({ threads: 1 });
+    const loop = new StepLoop(device, size, await formGroups(world, size.settings?.groupSize));
+    const found: SchemeTurn[][] = [];
+    await loop.run(2); // caches and memory warm up
+    if (world.rank === 0) process.stderr.write(`${JSON.stringify(size.settings)}: ${turns} turns of ${steps} steps\n`);
+    for (let i = 0; i < turns; i++) {
+      await gatherJson(world, 'ready');
+      const before = sentBytes();
+      const times = await loop.run(steps);
+      await gatherJson(world, 'done');
+      found.push(await gatherJson(world, { ...times, ...fetchTimes(loop.spans), sent: sentBytes() - before }));
+    }
+    const { read, changed } = loop.rows;
+    results.push({ turns: found, changed: read === 0 ? 0 : changed / read });
+  }
+  if (world.rank === 0) process.stdout.write(`${JSON.stringify(results)}\n`);
+});
+
+function sentBytes(): number {
+  return Number(readFileSync(LINK, 'utf8'));
+}
+
+function fetchTimes(spans: readonly Span[]): { fetching: number; bareFetching: number } {
+  const rows = STAGES.indexOf('rows');
+  const intervals = (of: (span: Span) => boolean) =>
+    spans.filter(of).map(({ start, end }): readonly [number, number] => [start, end]);
+  const fetches = intervals(({ stream, stage }) => stream === 'comm' && stage === rows);
+  const kernels = intervals(({ stream }) => stream !== 'comm');
+  const bare = unionLength([...fetches, ...kernels]) - unionLength(kernels);
+  return { fetching: unionLength(fetches) / 1e6, bareFetching: bare / 1e6 };
+}

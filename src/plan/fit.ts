@@ -1,0 +1,97 @@
+// Constants from measurements. Those of computing by least squares of relative errors, no constant below zero.
+
+import type { Costs } from './costs.js';
+import type { Workload } from './workload.js';
+
+/** A lane that one rank of one thread computed. */
+export interface MeasuredLane {
+  work: Workload;
+  seconds: number;
+}
+
+type ComputeCosts = Costs['compute'];
+const NAMES = ['flop', 'narrow', 'lossFlop', 'rowByte', 'parameter', 'lane'] as const satisfies (keyof ComputeCosts)[];
+
+/** What each constant is multiplied by. */
+export function featuresOf(work: Workload): Record<keyof ComputeCosts, number> {
+  return {
+    flop: work.blockFlops,
+    narrow: work.blockFlops / work.width,
+    lossFlop: work.lossFlops,
+    rowByte: work.uniqueRows(1) * work.width * 4,
+    parameter: work.denseParameters,
+    lane: 1,
+  };
+}
+
+export function laneSeconds(costs: ComputeCosts, work: Workload): number {
+  const features = featuresOf(work);
+  return NAMES.reduce((sum, name) => sum + costs[name] * features[name], 0);
+}
+
+/** Sweeps over the constants; they settle after some hundred. */
+const SWEEPS = 20_000;
+
+export function fitCompute(lanes: readonly MeasuredLane[]): ComputeCosts {
+  // Columns in units of the measured time, so that every run counts alike.
+  const rows = lanes.map(({ work, seconds }) => {
+    const features = featuresOf(work);
+    return NAMES.map(name => features[name] / seconds);
+  });
+  const scale = NAMES.map((_, k) => Math.hypot(...rows.map(row => row[k]!)) || 1);
+  const found = NAMES.map(() => 0);
+  const left = rows.map(() => 1);
+  for (let sweep = 0; sweep < SWEEPS; sweep++) {
+    for (let k = 0; k < found.length; k++) {
+      const column = rows.map(row => row[k]! / scale[k]!);
+      const best = Math.max(0, found[k]! + column.reduce((sum, value, i) => sum + value * left[i]!, 0));
+      const change = best - found[k]!;
+      found[k] = best;
+      column.forEach((value, i) => (left[i] = left[i]! - change * value));
+    }
+  }
+  const value = (k: number) => found[k]! / scale[k]!;
+  return {
+    flop: value(0),
+    narrow: value(1),
+    lossFlop: value(2),
+    rowByte: value(3),
+    parameter: value(4),
+    lane: value(5),
+  };
+}
+
+/** Of exchanges among so many ranks. */
+export interface MeasuredExchange {
+  /** Seconds of one that moves nothing. */
+  latency: number;
+  /** Bytes per second that leave a rank. */
+  rate: number;
+}
+
+export interface Measurements {
+  machine: string;
+  /** Of the host, which four ranks may have to share. */
+  cores: number;
+  lanes: readonly MeasuredLane[];
+  /** Two and four ranks of a host. */
+  two: MeasuredExchange;
+  four: MeasuredExchange;
+  /** Two ranks over a link of so many bits per second. */
+  link?: (MeasuredExchange & { bitsPerSecond: number }) | undefined;
+}
+
+/** Of a link that was not measured: what TCP leaves of it, and a round trip in a data centre. */
+const USUAL_LINK = { latency: 1e-4, share: 0.94 };
+
+export function fitCosts({ machine, cores, lanes, two, four, link }: Measurements): Costs {
+  const crowd = Math.max(1, 4 / cores);
+  const peer = Math.max(0, (four.latency / crowd - two.latency) / 2);
+  const reached = link && { latency: link.latency, share: Math.min(1, link.rate / (link.bitsPerSecond / 8)) };
+  return {
+    machine,
+    compute: fitCompute(lanes),
+    memory: { latency: two.latency, peer, rate: two.rate },
+    link: { ...(reached ?? USUAL_LINK), peer },
+  };
+}

@@ -1,0 +1,134 @@
+// A step on W ranks, predicted: how long, what crosses which link, what each rank must hold. Groups of I ranks hold the
+// tables together (HSP); I = W is one group, the flat form. Ranks of a host come one after the other.
+//
+// What is hidden: rows of the next lane are fetched while one computes, dense gradients leave while earlier blocks are still
+// in backward. What is exposed at staleness 0: the first lane's rows, gradient rows and their exchange between groups. `exact`
+// fetches early and exposes the gradient rows and what is sent again; staleness 1 and 2 expose only what does not fit beside
+// the computing.
+
+import type { Costs } from './costs.js';
+import { laneSeconds } from './fit.js';
+import type { Workload } from './workload.js';
+
+export interface Cluster {
+  hosts: number;
+  coresPerHost: number;
+  ranksPerHost: number;
+  /** Of a host's link, in each direction. */
+  bitsPerSecond: number;
+  memoryPerHost: number;
+}
+
+export type Staleness = 0 | 1 | 2 | 'exact';
+
+export interface Layout {
+  ranks: number;
+  groupSize: number;
+  lanesPerRank: number;
+  staleness: Staleness;
+}
+
+export interface Prediction extends Layout {
+  stepSeconds: number;
+  computeSeconds: number;
+  exposedSeconds: number;
+  computeRatio: number;
+  /** Tokens per second and rank, of one rank's alone. */
+  linearity: number;
+  /** Bytes that leave a host over its link in a step. */
+  linkBytes: { rows: number; gradientRows: number; betweenGroups: number; dense: number };
+  memoryPerRank: number;
+  /** Share of rows that were read ahead of an update that changed them: stale, or sent again. */
+  alpha: number;
+}
+
+/** Backward of forward and backward. */
+const BACKWARD = 2 / 3;
+/** Of a process without a model: Node, the addon, buffers of MPI. */
+const BASE_MEMORY = 200e6;
+/** Exchanges of a fetch: counts, ids, rows. And of gradient rows: counts, ids, rows. */
+const FETCH_EXCHANGES = 3;
+/** What ranks tell each other before gradients are summed: lengths, then bytes. */
+const NOTES = 2;
+
+export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: Layout): Prediction {
+  const { ranks, groupSize, lanesPerRank: lanes, staleness } = layout;
+  const perHost = Math.min(cluster.ranksPerHost, ranks);
+  const crowd = Math.max(1, perHost / cluster.coresPerHost);
+  const rowBytes = work.width * 4;
+  const compute = lanes * laneSeconds(costs.compute, work) * crowd;
+  const away = (members: number, here: number) => Math.max(0, members - here) / Math.max(1, members);
+
+  // Rows of one lane that come from other ranks of the group, and how many of them from other hosts.
+  const inGroup = Math.min(groupSize, perHost);
+  const fetched = work.uniqueRows(1) * (1 - 1 / groupSize) * rowBytes;
+  const fetchedFar = work.uniqueRows(1) * away(groupSize, inGroup) * rowBytes;
+  const returned = work.uniqueRows(lanes) * rowBytes;
+  const groups = ranks / groupSize;
+  const shard = (work.uniqueRows(lanes * groupSize) / groupSize) * rowBytes * (groups - 1);
+  const groupsHere = Math.max(1, perHost / groupSize);
+  const shardFar = shard * (groups > 1 ? (groups - groupsHere) / (groups - 1) : 0);
+  const dense = 2 * 4 * work.denseParameters * (1 - 1 / ranks);
+  const denseFar = 2 * 4 * work.denseParameters * away(ranks, perHost);
+
+  const link = { ...costs.link, rate: (cluster.bitsPerSecond / 8) * costs.link.share };
+  /** All ranks of a host share its link; what stays on the host goes through memory. */
+  const time = (exchanges: number, members: number, near: number, far: number): number => {
+    if (members === 1) return 0;
+    const over = far > 0 ? link : costs.memory;
+    const start = exchanges * (over.latency + (members - 2) * over.peer) * crowd;
+    return start + ((near - far) / costs.memory.rate) * crowd + (far * perHost) / link.rate;
+  };
+  const fetch = time(FETCH_EXCHANGES, groupSize, fetched, fetchedFar);
+  const giveBack = time(
+    FETCH_EXCHANGES,
+    groupSize,
+    returned * (1 - 1 / groupSize),
+    returned * away(groupSize, inGroup),
+  );
+  const between = time(FETCH_EXCHANGES, groups, shard, shardFar);
+  const denseTime = time(2 * work.denseTensors, ranks, dense, denseFar);
+  const notes = time(NOTES, ranks, 0, 0);
+
+  const laneCompute = compute / lanes;
+  const denseBare = Math.max(denseTime / work.blocks, denseTime - BACKWARD * laneCompute);
+  const laterFetches = (lanes - 1) * Math.max(0, fetch - laneCompute);
+  const changed = (steps: number) => work.collisions(steps * ranks * lanes);
+  const resend = changed(1) * fetch * lanes;
+  const hidden = Math.max(0, lanes * fetch + giveBack + between - compute);
+  const sparse =
+    staleness === 0
+      ? fetch + laterFetches + giveBack + between
+      : staleness === 'exact'
+        ? giveBack + between + resend
+        : hidden;
+  const exposed = ranks === 1 ? 0 : sparse + denseBare + notes;
+  const step = compute + exposed;
+  const alone = lanes * laneSeconds(costs.compute, work);
+  return {
+    ...layout,
+    stepSeconds: step,
+    computeSeconds: compute,
+    exposedSeconds: exposed,
+    computeRatio: compute / step,
+    linearity: alone / step,
+    linkBytes: {
+      rows: fetchedFar * lanes * perHost,
+      gradientRows: returned * away(groupSize, inGroup) * perHost,
+      betweenGroups: shardFar * perHost,
+      dense: denseFar * perHost,
+    },
+    memoryPerRank: memoryOf(work, layout),
+    alpha: staleness === 0 ? 0 : changed(staleness === 'exact' ? 1 : staleness),
+  };
+}
+
+/** Bytes: tables and their state, dense parameters with gradient and moments, activations of a lane, rows in flight. */
+function memoryOf(work: Workload, { groupSize, staleness }: Layout): number {
+  const table = (work.rows / groupSize) * (work.width + work.rowState) * 4;
+  const dense = work.denseParameters * 4 * 4;
+  const lane = work.tokens * work.width * work.blocks * work.activations * 4;
+  const ahead = staleness === 0 ? 2 : staleness === 'exact' ? 3 : 2 + staleness;
+  const rows = ahead * 2 * work.uniqueRows(1) * work.width * 4;
+  return BASE_MEMORY + table + dense + lane + rows;
+}
