@@ -31,9 +31,16 @@ export function keyFigures(view: RunView): [name: string, value: string][] {
     ['tokens/s', seconds > 0 ? formatShort(tokens / seconds) : formatShort(mean(steps.tokensPerSecond) ?? 0)],
     ['MFU useful', formatShare(mfu ?? mean(steps.mfu) ?? 0, 1)],
     ["MFU, paper's count", paper === null ? '–' : formatShare(paper, 1)],
+    ['item rows read stale', staleText(view)],
     ['effective training time', time.wall > 0 ? formatShare(training / time.wall, 1) : '–'],
     ['wall clock', formatSeconds(report?.seconds ?? time.wall)],
   ];
+}
+
+/** With `exact` no row is stale: those that an update changed were sent again. */
+function staleText({ rowsAhead: { stale, resent } }: RunView): string {
+  if (stale !== null) return formatShare(stale, 1);
+  return resent === null ? 'none' : `none, ${formatShare(resent, 1)} sent again`;
 }
 
 /** Metrics of a test without repetitions: recall equals HR where every user has one case. */

@@ -10,7 +10,7 @@ import { type Alert, findAlerts } from './alerts.js';
 import { EventTail } from './event-tail.js';
 import { type FinalReport, readFinalReport } from './final-report.js';
 import { RunLog } from './run-log.js';
-import type { NegativeSeries, StepSeries } from './step-columns.js';
+import type { NegativeSeries, RowsAhead, StepSeries } from './step-columns.js';
 
 /** `silent`: neither ended nor a sign of life for far longer than any pause so far. */
 export type RunState = 'starting' | 'running' | 'silent' | 'finished' | 'interrupted' | 'failed';
@@ -47,6 +47,7 @@ export interface RunView {
   metric: string;
   steps: StepSeries;
   negatives: NegativeSeries;
+  rowsAhead: RowsAhead;
   epochSeries: Pick<EpochDone, 'epoch' | 'step' | 'loss' | 'tokens' | 'seconds' | 'mfu'>[];
   validations: Pick<Validated, 'epoch' | 'step' | 'value' | 'best'>[];
   baselines: BaselinesRanked['values'] | null;
@@ -140,6 +141,7 @@ function describe(
     metric: config.evaluation.metric,
     steps: steps.series(),
     negatives: steps.negativeSeries(),
+    rowsAhead: steps.rowsAhead(),
     epochSeries: log.epochs.map(({ epoch, step, loss, tokens, seconds, mfu }) => {
       return { epoch, step, loss, tokens, seconds, mfu };
     }),

@@ -25,6 +25,14 @@ export interface NegativeSeries {
   repeated: number[];
 }
 
+/** What reading item rows ahead of updates came to, as shares of the rows read. */
+export interface RowsAhead {
+  /** Changed by an update not yet seen. */
+  stale: number | null;
+  /** Sent again after the update. */
+  resent: number | null;
+}
+
 export class StepColumns {
   readonly step: number[] = [];
   readonly loss: number[] = [];
@@ -34,12 +42,15 @@ export class StepColumns {
   readonly mfu: number[] = [];
   readonly mfuPaper: number[] = [];
   readonly negatives: NegativeSeries = { step: [], effective: [], masked: [], repeated: [] };
+  /** Shares of the item rows read, of the steps that read ahead of updates. */
+  readonly stale: number[] = [];
+  readonly resent: number[] = [];
 
   get count(): number {
     return this.step.length;
   }
 
-  add({ step, loss, lr, tokens, tokensPerSecond, mfu, mfuPaper, negatives }: StepDone): void {
+  add({ step, loss, lr, tokens, tokensPerSecond, mfu, mfuPaper, negatives, stale, resent }: StepDone): void {
     this.step.push(step);
     this.loss.push(loss);
     this.lr.push(lr);
@@ -47,6 +58,8 @@ export class StepColumns {
     this.seconds.push(tokensPerSecond > 0 ? tokens / tokensPerSecond : 0);
     this.mfu.push(mfu);
     this.mfuPaper.push(mfuPaper ?? Number.NaN);
+    if (stale !== undefined) this.stale.push(stale);
+    if (resent !== undefined) this.resent.push(resent);
     if (!negatives) return;
     this.negatives.step.push(step);
     for (const key of ['effective', 'masked', 'repeated'] as const) this.negatives[key].push(negatives[key]);
@@ -79,6 +92,13 @@ export class StepColumns {
       series.mfuPaper.push(Number.isFinite(paper) ? paper : null);
     }
     return series;
+  }
+
+  /** Means over the steps that read ahead; null where none did. */
+  rowsAhead(): RowsAhead {
+    const mean = (shares: number[]): number | null =>
+      shares.length === 0 ? null : sum(shares, 0, shares.length) / shares.length;
+    return { stale: mean(this.stale), resent: mean(this.resent) };
   }
 
   negativeSeries(points = MOST_POINTS): NegativeSeries {

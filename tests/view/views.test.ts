@@ -46,6 +46,17 @@ describe('following a log', () => {
 });
 
 describe('columns of steps', () => {
+  test('rows read ahead: means of the steps that have a share, nothing where none has', () => {
+    const columns = new StepColumns();
+    columns.add(step(1, 1));
+    expect(columns.rowsAhead()).toEqual({ stale: null, resent: null });
+    columns.add({ ...step(2, 1), stale: 0.1 });
+    columns.add({ ...step(3, 1), stale: 0.3 });
+    expect(columns.rowsAhead().stale).toBeCloseTo(0.2);
+    columns.add({ ...step(4, 1), resent: 0.5 });
+    expect(columns.rowsAhead().resent).toBe(0.5);
+  });
+
   test('few points keep means, extremes and the last step; rates are weighted by time', () => {
     const columns = new StepColumns();
     for (let n = 1; n <= 1000; n++) columns.add(step(n, n === 500 ? 99 : 1, n % 2 === 0 ? 100 : 300));
