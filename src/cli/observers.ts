@@ -1,9 +1,8 @@
 // Those who look at a run besides the terminal: opened before it starts, so that what is wrong with them is said early.
+// Servers are loaded when asked for: their modules are 20 MB that training does not need.
 import type { RunEvent } from '../events/event.js';
 import type { TrainStart } from '../jobs/train-report.js';
 import { launchedRank } from '../dist/launch/join-ranks.js';
-import { serveUi } from '../ui/serve-ui.js';
-import { parseAddress, serveMetrics, TrainingMetrics } from '../ui/training-metrics.js';
 import { TensorBoardWriter } from '../view/tensorboard.js';
 import { aborted } from './ui.js';
 
@@ -43,6 +42,7 @@ function tensorBoard(say: (line: string) => void): RunObserver {
 }
 
 async function openMetrics(address: string, say: (line: string) => void): Promise<RunObserver> {
+  const { parseAddress, serveMetrics, TrainingMetrics } = await import('../ui/training-metrics.js');
   const figures = new TrainingMetrics();
   const server = await serveMetrics(figures, parseAddress(address));
   say(`metrics: ${server.url}`);
@@ -54,6 +54,7 @@ async function openMetrics(address: string, say: (line: string) => void): Promis
 }
 
 async function openDashboard(port: number | undefined, say: (line: string) => void): Promise<RunObserver> {
+  const { serveUi } = await import('../ui/serve-ui.js');
   const folders: string[] = [];
   const server = await serveUi({ folders, ...(port !== undefined && { port }) });
   say(`dashboard: ${server.url}`);

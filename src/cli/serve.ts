@@ -1,6 +1,5 @@
 // `turbogr serve`: a trained run over HTTP.
 import { Command } from '@commander-js/extra-typings';
-import { serve } from '../server/serve.js';
 import { interruptible } from '../util/interrupt.js';
 import { countNumber, positiveNumber, wholeNumber } from '../util/number-flags.js';
 
@@ -26,6 +25,7 @@ export function serveCommand() {
       await interruptible(
         async signal => {
           const token = process.env['TURBOGR_TOKEN'];
+          const { serve } = await import('../server/serve.js'); // loaded by those who serve alone: 20 MB of modules
           const server = await serve({
             ...options,
             run,

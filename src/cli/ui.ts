@@ -1,7 +1,6 @@
 // `turbogr ui`: runs in a browser, live.
 import { existsSync } from 'node:fs';
 import { Command } from '@commander-js/extra-typings';
-import { serveUi } from '../ui/serve-ui.js';
 import { UserError } from '../util/errors.js';
 import { interruptible } from '../util/interrupt.js';
 import { wholeNumber } from '../util/number-flags.js';
@@ -18,6 +17,7 @@ export function uiCommand() {
         throw new UserError('no-runs', `${missing} does not exist`, 'Give a folder with runs: turbogr ui <folder>');
       }
       await interruptible(async signal => {
+        const { serveUi } = await import('../ui/serve-ui.js');
         const server = await serveUi({ folders, port });
         process.stdout.write(`${server.url} shows the runs of ${folders.join(', ')}; Ctrl-C ends it\n`);
         await aborted(signal);
