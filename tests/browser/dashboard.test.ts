@@ -165,7 +165,7 @@ describe.skipIf(reason !== '')('the dashboard', () => {
     await fresh.close();
     console.log(`100,000 steps opened in ${wall.toFixed(0)} ms`);
     // A figure of speed: asserted on request, on an idle machine.
-    if (process.env['TURBOGR_LONG']) expect(wall).toBeLessThan(LONGEST_OPENING);
+    expect(wall).toBeLessThan(process.env['TURBOGR_LONG'] ? LONGEST_OPENING : Number.POSITIVE_INFINITY);
   });
 
   test('only this machine is answered, and no page asked for anything from outside or complained', async () => {
