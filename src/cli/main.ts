@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command line: one file a command, listed here in the order in which a person meets them. Errors a person can
+// The command line: one file per command, listed here in the order in which a person meets them. Errors a person can
 // mend are printed with their remedy (as a JSON object on stdout with --json) and exit with 2; anything else is our bug and
 // keeps its stack.
 import { Command } from '@commander-js/extra-typings';

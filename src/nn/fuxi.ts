@@ -11,16 +11,9 @@ import { fuxiAttention } from '../ops/fuxi-attention.js';
 import { gatedNormLinearResidual } from '../ops/gated-norm-linear-residual.js';
 import { normLinear } from '../ops/norm-linear.js';
 import { swigluLinearResidual } from '../ops/swiglu-linear-residual.js';
-import type { ForwardInput, ModelDefinition } from './definition.js';
-import {
-  countParameters,
-  matrix,
-  normal,
-  type ParameterSpec,
-  uniform,
-  vector,
-  xavierUniform,
-} from './parameter-spec.js';
+import { causalFlops, throughBlocks } from './blocks.js';
+import type { ModelDefinition } from './definition.js';
+import { matrix, normal, type ParameterSpec, uniform, vector, xavierUniform } from './parameter-spec.js';
 import type { TimeBias } from './time-bias.js';
 
 export function fuxi(config: ModelConfig, time: TimeBias | undefined): ModelDefinition {
@@ -41,31 +34,25 @@ export function fuxi(config: ModelConfig, time: TimeBias | undefined): ModelDefi
     matrix(`blocks.${l}.w2`, [m, d], xavierUniform(m, d)),
   ];
   const parameters = Array.from({ length: blocks }, (_, l) => block(l)).flat();
-  const matrices = countParameters(parameters.filter(spec => spec.rows > 1));
 
   return {
     kind: 'fuxi',
     d,
     maxLength,
     parameters,
-    forward({ tape, x, tokens, weights }: ForwardInput) {
-      for (let l = 0; l < blocks; l++) {
-        const weight = (name: string) => weights(`blocks.${l}.${name}`);
-        const before = x;
-        x = tape.scope(() => {
-          const y = normLinear(tape, before, weight('uvqk'), { norm: 'rms', act: 'silu', headWidths }); // [T, 4hv + 2ha]
-          const qkv = { v: y.columns(3 * hv, hv), q: y.columns(4 * hv, ha), k: y.columns(4 * hv + ha, ha) };
-          const bias = { posW: weight('pos_w'), ...time?.options(l, weights) };
-          const o = fuxiAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, 3hv]
-          const gated = { u: y.columns(0, 3 * hv), o, x: before };
-          const out = { norm: 'rms', dropout, bias: weight('out_bias') } as const;
-          const attended = gatedNormLinearResidual(tape, gated, weight('out'), out); // [T, D]
-          const h = normLinear(tape, attended, weight('w13'), { norm: 'rms', dropout }); // [T, 2m]
-          return swigluLinearResidual(tape, { h, x: attended }, weight('w2')); // [T, D]
-        });
-      }
-      return x;
-    },
-    flops: length => 6 * matrices * length + 3 * blocks * (ha + 3 * hv) * length * (length + 1),
+    forward: input =>
+      throughBlocks(input, blocks, (before, weight, l) => {
+        const { tape, tokens, weights } = input;
+        const y = normLinear(tape, before, weight('uvqk'), { norm: 'rms', act: 'silu', headWidths }); // [T, 4hv + 2ha]
+        const qkv = { v: y.columns(3 * hv, hv), q: y.columns(4 * hv, ha), k: y.columns(4 * hv + ha, ha) };
+        const bias = { posW: weight('pos_w'), ...time?.options(l, weights) };
+        const o = fuxiAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, 3hv]
+        const gated = { u: y.columns(0, 3 * hv), o, x: before };
+        const out = { norm: 'rms', dropout, bias: weight('out_bias') } as const;
+        const attended = gatedNormLinearResidual(tape, gated, weight('out'), out); // [T, D]
+        const h = normLinear(tape, attended, weight('w13'), { norm: 'rms', dropout }); // [T, 2m]
+        return swigluLinearResidual(tape, { h, x: attended }, weight('w2')); // [T, D]
+      }),
+    flops: causalFlops(parameters, blocks, ha + 3 * hv),
   };
 }

@@ -9,16 +9,9 @@ import type { ModelConfig } from '../config/schema.js';
 import { gatedNormLinearResidual } from '../ops/gated-norm-linear-residual.js';
 import { hstuAttention } from '../ops/hstu-attention.js';
 import { normLinear } from '../ops/norm-linear.js';
-import type { ForwardInput, ModelDefinition } from './definition.js';
-import {
-  countParameters,
-  matrix,
-  normal,
-  type ParameterSpec,
-  uniform,
-  vector,
-  xavierUniform,
-} from './parameter-spec.js';
+import { causalFlops, throughBlocks } from './blocks.js';
+import type { ModelDefinition } from './definition.js';
+import { matrix, normal, type ParameterSpec, uniform, vector, xavierUniform } from './parameter-spec.js';
 import type { TimeBias } from './time-bias.js';
 
 export function hstu(config: ModelConfig, time: TimeBias | undefined): ModelDefinition {
@@ -36,29 +29,23 @@ export function hstu(config: ModelConfig, time: TimeBias | undefined): ModelDefi
     vector(`blocks.${l}.out_bias`, d, uniform(1 / Math.sqrt(hv))),
   ];
   const parameters = Array.from({ length: blocks }, (_, l) => block(l)).flat();
-  const matrices = countParameters(parameters.filter(spec => spec.rows > 1));
 
   return {
     kind: 'hstu',
     d,
     maxLength,
     parameters,
-    forward({ tape, x, tokens, weights }: ForwardInput) {
-      for (let l = 0; l < blocks; l++) {
-        const weight = (name: string) => weights(`blocks.${l}.${name}`);
-        const before = x;
-        x = tape.scope(() => {
-          const y = normLinear(tape, before, weight('uvqk'), { norm: 'layer', act: 'silu', headWidths }); // [T, 2hv + 2ha]
-          const qkv = { v: y.columns(hv, hv), q: y.columns(2 * hv, ha), k: y.columns(2 * hv + ha, ha) };
-          const bias = { posW: weight('pos_w'), ...time?.options(l, weights) };
-          const o = hstuAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, hv]
-          const gated = { u: y.columns(0, hv), o, x: before };
-          const out = { norm: 'layer', dropout, bias: weight('out_bias') } as const;
-          return gatedNormLinearResidual(tape, gated, weight('out'), out); // [T, D]
-        });
-      }
-      return x;
-    },
-    flops: length => 6 * matrices * length + 3 * blocks * (ha + hv) * length * (length + 1),
+    forward: input =>
+      throughBlocks(input, blocks, (before, weight, l) => {
+        const { tape, tokens, weights } = input;
+        const y = normLinear(tape, before, weight('uvqk'), { norm: 'layer', act: 'silu', headWidths }); // [T, 2hv + 2ha]
+        const qkv = { v: y.columns(hv, hv), q: y.columns(2 * hv, ha), k: y.columns(2 * hv + ha, ha) };
+        const bias = { posW: weight('pos_w'), ...time?.options(l, weights) };
+        const o = hstuAttention(tape, qkv, tokens, { heads, n, ...bias }); // [T, hv]
+        const gated = { u: y.columns(0, hv), o, x: before };
+        const out = { norm: 'layer', dropout, bias: weight('out_bias') } as const;
+        return gatedNormLinearResidual(tape, gated, weight('out'), out); // [T, D]
+      }),
+    flops: causalFlops(parameters, blocks, ha + hv),
   };
 }

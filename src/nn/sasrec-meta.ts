@@ -11,8 +11,9 @@ import { linearResidual } from '../ops/linear-residual.js';
 import { norm } from '../ops/norm.js';
 import { normLinear } from '../ops/norm-linear.js';
 import { softmaxAttention } from '../ops/softmax-attention.js';
-import type { ForwardInput, ModelDefinition } from './definition.js';
-import { constant, countParameters, matrix, normal, type ParameterSpec, uniform, vector } from './parameter-spec.js';
+import { causalFlops, throughBlocks } from './blocks.js';
+import type { ModelDefinition } from './definition.js';
+import { constant, matrix, normal, type ParameterSpec, uniform, vector } from './parameter-spec.js';
 
 const EPS = 1e-8;
 const NORM = { norm: 'layer', eps: EPS } as const;
@@ -40,32 +41,26 @@ export function sasrecMeta(config: ModelConfig): ModelDefinition {
     vector(`blocks.${l}.w2_bias`, d, uniform(1 / Math.sqrt(m))),
   ];
   const parameters = Array.from({ length: blocks }, (_, l) => block(l)).flat();
-  const matrices = countParameters(parameters.filter(spec => spec.rows > 1));
 
   return {
     kind: 'sasrec',
     d,
     maxLength,
     parameters,
-    forward({ tape, x, tokens, weights }: ForwardInput) {
-      for (let l = 0; l < blocks; l++) {
-        const weight = (name: string) => weights(`blocks.${l}.${name}`);
-        const before = x;
-        x = tape.scope(() => {
-          const query = norm(tape, before, NORM); // [T, D]
-          const q = normLinear(tape, query, weight('q'), { bias: weight('q_bias') }); // [T, ha]
-          const kv = normLinear(tape, before, weight('kv'), { bias: weight('kv_bias') }); // [T, ha + hv]
-          const qkv = { q, k: kv.columns(0, ha), v: kv.columns(ha, hv) };
-          const o = softmaxAttention(tape, qkv, { offsets: tokens.offsets, heads, dropout: attentionDropout }); // [T, hv]
-          const attended = linearResidual(tape, { x: o, residual: query }, weight('out'), { bias: weight('out_bias') });
-          const middle = norm(tape, attended, NORM); // [T, D]
-          const hidden = normLinear(tape, middle, weight('w1'), { act: 'relu', bias: weight('w1_bias') }); // [T, m]
-          const last = { bias: weight('w2_bias'), dropIn: dropout, dropOut: dropout };
-          return linearResidual(tape, { x: hidden, residual: middle }, weight('w2'), last); // [T, D]
-        });
-      }
-      return x;
-    },
-    flops: length => 6 * matrices * length + 3 * blocks * (ha + hv) * length * (length + 1),
+    forward: input =>
+      throughBlocks(input, blocks, (before, weight) => {
+        const { tape, tokens } = input;
+        const query = norm(tape, before, NORM); // [T, D]
+        const q = normLinear(tape, query, weight('q'), { bias: weight('q_bias') }); // [T, ha]
+        const kv = normLinear(tape, before, weight('kv'), { bias: weight('kv_bias') }); // [T, ha + hv]
+        const qkv = { q, k: kv.columns(0, ha), v: kv.columns(ha, hv) };
+        const o = softmaxAttention(tape, qkv, { offsets: tokens.offsets, heads, dropout: attentionDropout }); // [T, hv]
+        const attended = linearResidual(tape, { x: o, residual: query }, weight('out'), { bias: weight('out_bias') });
+        const middle = norm(tape, attended, NORM); // [T, D]
+        const hidden = normLinear(tape, middle, weight('w1'), { act: 'relu', bias: weight('w1_bias') }); // [T, m]
+        const last = { bias: weight('w2_bias'), dropIn: dropout, dropOut: dropout };
+        return linearResidual(tape, { x: hidden, residual: middle }, weight('w2'), last); // [T, D]
+      }),
+    flops: causalFlops(parameters, blocks, ha + hv),
   };
 }

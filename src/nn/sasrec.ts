@@ -10,8 +10,9 @@ import { linearResidual } from '../ops/linear-residual.js';
 import { norm } from '../ops/norm.js';
 import { normLinear } from '../ops/norm-linear.js';
 import { softmaxAttention } from '../ops/softmax-attention.js';
-import type { ForwardInput, ModelDefinition } from './definition.js';
-import { constant, countParameters, matrix, type ParameterSpec, vector, xavierUniform } from './parameter-spec.js';
+import { causalFlops, throughBlocks } from './blocks.js';
+import type { ModelDefinition } from './definition.js';
+import { constant, matrix, type ParameterSpec, vector, xavierUniform } from './parameter-spec.js';
 
 export function sasrec(config: ModelConfig): ModelDefinition {
   const { d, heads, blocks, dropout, attentionDropout, maxLength } = config;
@@ -37,35 +38,30 @@ export function sasrec(config: ModelConfig): ModelDefinition {
     ...linear(`blocks.${l}.w2`, m, d),
   ];
   const parameters = [...Array.from({ length: blocks }, (_, l) => block(l)).flat(), ...affine('norm')];
-  const matrices = countParameters(parameters.filter(spec => spec.rows > 1));
 
   return {
     kind: 'sasrec',
     d,
     maxLength,
     parameters,
-    forward({ tape, x, tokens, weights }: ForwardInput) {
-      const normed = (name: string, value: typeof x) =>
+    forward(input) {
+      const { tape, tokens, weights } = input;
+      const normed = (name: string, value: typeof input.x) =>
         norm(tape, value, { norm: 'layer', gain: weights(`${name}.gain`), shift: weights(`${name}.shift`) });
-      for (let l = 0; l < blocks; l++) {
-        const block = `blocks.${l}`;
-        const weight = (name: string) => weights(`${block}.${name}`);
-        const before = x;
-        x = tape.scope(() => {
-          const input = normed(`${block}.norm1`, before); // [T, D]
-          const y = normLinear(tape, input, weight('qkv'), { bias: weight('qkv_bias'), headWidths }); // [T, 2ha + hv]
-          const qkv = { q: y.columns(0, ha), k: y.columns(ha, ha), v: y.columns(2 * ha, hv) };
-          const o = softmaxAttention(tape, qkv, { offsets: tokens.offsets, heads, dropout: attentionDropout }); // [T, hv]
-          const out = { bias: weight('out_bias'), dropOut: dropout };
-          const attended = linearResidual(tape, { x: o, residual: before }, weight('out'), out); // [T, D]
-          const inner = { act: 'relu', bias: weight('w1_bias') } as const;
-          const hidden = normLinear(tape, normed(`${block}.norm2`, attended), weight('w1'), inner); // [T, m]
-          const last = { bias: weight('w2_bias'), dropIn: dropout, dropOut: dropout };
-          return linearResidual(tape, { x: hidden, residual: attended }, weight('w2'), last); // [T, D]
-        });
-      }
-      return normed('norm', x);
+      const states = throughBlocks(input, blocks, (before, weight, l) => {
+        const x = normed(`blocks.${l}.norm1`, before); // [T, D]
+        const y = normLinear(tape, x, weight('qkv'), { bias: weight('qkv_bias'), headWidths }); // [T, 2ha + hv]
+        const qkv = { q: y.columns(0, ha), k: y.columns(ha, ha), v: y.columns(2 * ha, hv) };
+        const o = softmaxAttention(tape, qkv, { offsets: tokens.offsets, heads, dropout: attentionDropout }); // [T, hv]
+        const out = { bias: weight('out_bias'), dropOut: dropout };
+        const attended = linearResidual(tape, { x: o, residual: before }, weight('out'), out); // [T, D]
+        const inner = { act: 'relu', bias: weight('w1_bias') } as const;
+        const hidden = normLinear(tape, normed(`blocks.${l}.norm2`, attended), weight('w1'), inner); // [T, m]
+        const last = { bias: weight('w2_bias'), dropIn: dropout, dropOut: dropout };
+        return linearResidual(tape, { x: hidden, residual: attended }, weight('w2'), last); // [T, D]
+      });
+      return normed('norm', states);
     },
-    flops: length => 6 * matrices * length + 3 * blocks * (ha + hv) * length * (length + 1),
+    flops: causalFlops(parameters, blocks, ha + hv),
   };
 }

@@ -28,7 +28,7 @@ import { Objective } from './objective.js';
 import { type LaneRange, lanesOf } from './lane-tree.js';
 import type { Wishes } from './rank-nodes.js';
 import { RankSum } from './rank-sum.js';
-import { computeStages, fetchStages, schedule, type ScheduleKind, streamOf } from './stages.js';
+import { computeStages, fetchStages, schedule, type ScheduleKind, scheduleKind, streamOf } from './stages.js';
 import { readOldRows, storedOldRows } from './old-rows.js';
 import { StaleRows } from './stale-rows.js';
 import { type NegativeCounts, type StepFigures, type StepParts, StepRun } from './step-run.js';
@@ -91,7 +91,7 @@ export class Learner {
     const { world, group, shard } = groups;
     this.#device = device;
     this.#config = config;
-    this.#kind = config.overlap === 'on' ? 'overlapped' : 'plain';
+    this.#kind = scheduleKind(config.overlap === 'on', world.size);
     const mappedIn = config.mapTables ? tableFolder : undefined;
     const itemStorage = { dtype: config.optimizer.tableStorage, mappedIn };
     const use = {

@@ -26,7 +26,7 @@ test('what was guessed, noted, refused, filtered and never trained on is said at
     columns: { user: 'User ID', item: 'sku' },
     guessed: ['user'],
     notes: ['dates are read as %d/%m/%Y'],
-    filters: [{ name: 'at least 5 events a user', removed: 30 }],
+    filters: [{ name: 'at least 5 events per user', removed: 30 }],
     rejects: 'runs/x/store/rejects.csv',
   };
   const told = lines(1_000_000, 8192, { prepared, untrainedEvents: 700, trainingEvents: 1000 });
@@ -34,7 +34,7 @@ test('what was guessed, noted, refused, filtered and never trained on is said at
     'columns: user = User ID (guessed), item = sku; --user, --item, --time, --action name others',
     'dates are read as %d/%m/%Y',
     String.raw`bad rows left out: 12 (1.20 %): 10 unreadable time, 2 user \x1b missing; all in runs/x/store/rejects.csv`,
-    'filter at least 5 events a user: 30 events left out',
+    'filter at least 5 events per user: 30 events left out',
     "never trained on: 700 of 1,000 training events (70.0 %), older than a user's newest 201; --set window=sliding trains on all",
   ]);
 });

@@ -13,7 +13,7 @@ use crate::simd::{Kernel, Simd, dispatch};
 const ROWS: usize = 96;
 /// Depth of a slice: a packed panel of B takes 32 KB.
 const DEPTH: usize = 512;
-/// Fewer rows a block rather than fewer blocks than this, so that small batches still spread over threads.
+/// Fewer rows per block rather than fewer blocks than this, so that small batches still spread over threads.
 const BLOCKS: usize = 16;
 /// Panels of B packed by one task, and multiplied side by side: a row's results then lie in runs of four cache lines, which
 /// memory takes as fast as they come. One line of each row in turn cost a tenth of the rate.

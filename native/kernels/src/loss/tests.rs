@@ -273,7 +273,7 @@ fn full_softmax_matches_its_oracle() {
 
 #[test]
 fn full_softmax_in_several_blocks_is_the_same_function() {
-    // 30,000 items leave 192 tokens a block.
+    // 30,000 items leave 192 tokens per block.
     let p = problem([200, 4, 0, 30_000], Objective::FullSoftmax, (true, false));
     let got = run(&Ctx::new(2), &p, false).expect("a clean run");
     assert_matches(&got, &p.solve(), "blocks");
