@@ -15,7 +15,7 @@ import { median } from './measuring.js';
 import type { NetworkSpec, SchemeTurns } from './ranks/network-program.js';
 import type { RankCase } from './ranks/rank-case.js';
 import { runRanks } from './ranks/run-ranks.js';
-import { sharesOf, type StepShares } from './ranks/step-shares.js';
+import { type TurnShares, turnShares } from './ranks/turn-shares.js';
 
 const NODES = 2;
 const PER_NODE = 2;
@@ -43,7 +43,7 @@ const SCHEMES: readonly { groupSize: number; staleness: Staleness }[] = [
   { groupSize: PER_NODE, staleness: 1 },
 ];
 
-export interface NetworkRow extends StepShares {
+export interface NetworkRow extends TurnShares {
   group_size: number;
   staleness: Staleness;
   step_ms: number;
@@ -102,7 +102,6 @@ export function rowOf(
   { turns, changed }: SchemeTurns,
   steps: number,
 ): NetworkRow {
-  const ranks = turns[0]!.map((_, rank) => turns.map(turn => turn[rank]!));
   const sum = (value: (turn: SchemeTurns['turns'][number][number]) => number) =>
     turns.flat().reduce((total, turn) => total + value(turn), 0);
   return {
@@ -113,7 +112,7 @@ export function rowOf(
     forward_ms: (median(turns.map(turn => Math.min(...turn.map(({ fetching }) => fetching)))) / steps) * 1e3,
     node_mb: median(turns.map(turn => Math.max(...turn.map(({ sent }) => sent)))) / steps / 1e6,
     exposed_rows: sum(({ bareFetching }) => bareFetching) / sum(({ wall }) => wall),
-    ...sharesOf(ranks),
+    ...turnShares(turns),
     changed,
   };
 }

@@ -3,7 +3,7 @@
 //
 //   efficiency     step time of one rank / step time of two ranks that compute twice as much together
 //   limit          the same for two copies
-//   compute_ratio, exposed_comm, wait, free    parts of the two ranks' time (ranks/step-shares.ts)
+//   compute_ratio, exposed_comm, wait, free    parts of the two ranks' time (docs/clusters.md)
 
 import { Command, Option } from '@commander-js/extra-typings';
 import { countNumber } from '../util/number-flags.js';
@@ -11,10 +11,10 @@ import { formatCount, formatShare, table } from '../util/terminal.js';
 import { median } from './measuring.js';
 import { runRanks } from './ranks/run-ranks.js';
 import type { ScaleSpec, ScaleTimes } from './ranks/scale-program.js';
-import { sharesOf, type StepShares } from './ranks/step-shares.js';
+import { type TurnShares, turnShares } from './ranks/turn-shares.js';
 import { paperCase, type StepCase, widthCase } from './step.js';
 
-export interface ScaleRow extends StepShares {
+export interface ScaleRow extends TurnShares {
   model: string;
   d: number;
   /** Of each rank. */
@@ -94,14 +94,13 @@ function flopsOf({ d, blocks, tokens, pool, length = 200 }: ScaleSpec['size']): 
 export function rowOf(model: string, { size }: ScaleSpec, { alone, copies, together }: ScaleTimes): ScaleRow {
   const walls = (turns: readonly (readonly { wall: number }[])[]) => turns.flat().map(({ wall }) => wall);
   const one = median(alone.map(({ wall }) => wall));
-  const byRank = together[0]!.map((_, rank) => together.map(turn => turn[rank]!));
   return {
     model,
     d: size.d,
     tokens: size.tokens,
     efficiency: one / median(walls(together)),
     limit: one / median(walls(copies)),
-    ...sharesOf(byRank),
+    ...turnShares(together),
   };
 }
 

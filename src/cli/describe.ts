@@ -92,6 +92,11 @@ export function describeReport(report: TrainReport): string {
     const tested = report.test ? '; tested with those weights' : '';
     lines.push(`best ${report.chosenOn} ${report.metric} ${value.toFixed(4)} after epoch ${epoch + 1}${tested}`);
   }
+  if (report.shares) {
+    const { computing, exposed, waiting, free } = report.shares;
+    const [first, ...rest] = [computing, exposed, waiting, free].map(share => formatShare(share, 1));
+    lines.push(`steps: ${first} computing, ${rest[0]} exposed communication, ${rest[1]} waiting, ${rest[2]} free`);
+  }
   if (report.stillImproving) lines.push('validation was still improving at the end: more epochs may help');
   if (report.chosenOn === 'test')
     lines.push('the epoch was chosen on the test events: the figures below are not held out');

@@ -16,7 +16,7 @@ export function trainCommand() {
     .option('--reprepare', 'prepare a changed log again and start the run anew; its weights are lost')
     .option('--initial-weights <file>', 'start from exported weights instead of random ones')
     .option('--no-verify', 'do not compare the store with its checksums')
-    .option('--trace <file>', 'write the first steps as a Chrome trace, by stream, stage and lane')
+    .option('--trace <file>', 'write the first steps of all ranks as a Chrome trace, by stream, stage and lane')
     .option('--ui [port]', 'show the run in a dashboard on 127.0.0.1 (default port: 6007)', wholeNumber)
     .option('--tensorboard', 'write event files for TensorBoard into the folder of the run')
     .option('--metrics <address>', 'serve figures for Prometheus at :port or host:port')

@@ -1,4 +1,5 @@
-// Spans of streams as a Chrome trace: open the file in chrome://tracing or https://ui.perfetto.dev.
+// Spans of streams as a Chrome trace: open the file in chrome://tracing or https://ui.perfetto.dev. Ranks are its
+// processes, streams their threads.
 
 /** One command of a stream; times in microseconds of one monotonic clock. */
 export interface Span {
@@ -12,18 +13,27 @@ export interface Span {
   end: number;
 }
 
-/** `rank` becomes the process of the trace; `stages` are the names that `Span.stage` counts in. */
 export interface TraceOptions {
-  rank?: number;
-  stages?: readonly string[];
+  /** Names in the order of the threads. */
+  streams: readonly string[];
+  /** The names that `Span.stage` counts in. */
+  stages: readonly string[];
+  rank: number;
 }
 
-/** Trace events, one row per stream. Files of several ranks can be joined by concatenating their events. */
-export function chromeTraceEvents(spans: readonly Span[], { rank = 0, stages = [] }: TraceOptions = {}): object[] {
-  const streams = [...new Set(spans.map(span => span.stream))];
-  const rows = streams.map((stream, tid) => ({ name: 'thread_name', ph: 'M', pid: rank, tid, args: { name: stream } }));
-  const process = { name: 'process_name', ph: 'M', pid: rank, args: { name: `rank ${rank}` } };
-  const events = spans.map(({ stream, op, lane, stage, start, end }) => ({
+export const TRACE_BEGIN = '{"traceEvents":[\n';
+export const TRACE_END = '\n]}\n';
+
+/** Events that name a rank and its streams; `note` says more about the rank. */
+export function traceNames({ rank, streams }: TraceOptions, note = ''): object[] {
+  const process = { name: 'process_name', ph: 'M', pid: rank, args: { name: `rank ${rank}${note}` } };
+  const order = { name: 'process_sort_index', ph: 'M', pid: rank, args: { sort_index: rank } };
+  const threads = streams.map((name, tid) => ({ name: 'thread_name', ph: 'M', pid: rank, tid, args: { name } }));
+  return [process, order, ...threads];
+}
+
+export function traceEvents(spans: readonly Span[], { rank, streams, stages }: TraceOptions): object[] {
+  return spans.map(({ stream, op, lane, stage, start, end }) => ({
     name: op,
     cat: stages[stage] ?? 'op',
     ph: 'X',
@@ -33,12 +43,9 @@ export function chromeTraceEvents(spans: readonly Span[], { rank = 0, stages = [
     dur: end - start,
     args: { ...(lane >= 0 && { lane }), ...(stages[stage] !== undefined && { stage: stages[stage] }) },
   }));
-  return [process, ...rows, ...events];
 }
 
-/** The whole file. */
-export function chromeTrace(spans: readonly Span[], options?: TraceOptions): string {
-  return `{"traceEvents":[\n${chromeTraceEvents(spans, options)
-    .map(event => JSON.stringify(event))
-    .join(',\n')}\n]}\n`;
+/** Events as they stand between begin and end, where commas part them. */
+export function traceText(events: readonly object[]): string {
+  return events.map(event => JSON.stringify(event)).join(',\n');
 }

@@ -47,6 +47,8 @@ export interface StepDone {
   stale?: number;
   /** With staleness exact: share of the item rows read that were sent again after the update. */
   resent?: number;
+  /** On several ranks: how many more tokens than the mean the fullest rank has, as a share. */
+  spread?: number;
 }
 
 export interface EpochDone {
@@ -110,6 +112,30 @@ export interface StepsSampled {
   spans?: readonly (readonly [stream: string, op: string, lane: number, start: number, length: number])[];
 }
 
+/** Parts of the wall clock of steps on a rank; they add up to one. */
+export interface StepShares {
+  /** Some kernel runs. */
+  computing: number;
+  /** Nothing is computed while bytes move. */
+  exposed: number;
+  /** Nothing is computed because the slowest rank still does. */
+  waiting: number;
+  /** Neither kernels nor exchanges. */
+  free: number;
+}
+
+/** Where the time of the sampled steps went, on every rank. */
+export interface RanksSampled {
+  kind: 'ranks';
+  step: number;
+  /** How many steps were looked at. */
+  steps: number;
+  /** Wall clock of a step. */
+  milliseconds: number;
+  /** By rank; `tokens` of a step. */
+  ranks: readonly (StepShares & { tokens: number })[];
+}
+
 export interface Checkpointed {
   kind: 'checkpoint';
   step: number;
@@ -147,6 +173,7 @@ export type RunEvent =
   | RunStarted
   | StepDone
   | StepsSampled
+  | RanksSampled
   | EpochDone
   | BaselinesRanked
   | Validated

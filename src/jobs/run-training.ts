@@ -23,6 +23,7 @@ import { Trainer } from '../train/trainer.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { sha256File } from '../util/hash.js';
+import { RankFigures } from '../view/rank-figures.js';
 import { writeReport } from '../view/write-report.js';
 import { evaluateModel } from './evaluate.js';
 import { countUntrained, readPreparedSummary } from './left-out.js';
@@ -89,9 +90,11 @@ export async function runTraining(
         peakFlops,
       });
     const validate = validation(learner, source, config);
-    const trace = !leads || options.trace === undefined ? undefined : new StepTrace(device, options.trace);
+    const [traced] = await gatherJson(world, options.trace !== undefined); // rank 0 decides
+    const trace = traced ? await StepTrace.start(device, world) : undefined;
     const skip = trace ? TRACED_STEPS : 0;
-    const sampler = leads ? new StepSampler({ device, held: () => learner.held(), rank: 0, skip }) : undefined;
+    const sampler = new StepSampler({ device, held: () => learner.held(), world, skip });
+    const ranks = new RankFigures();
     const trainer = new Trainer({
       run,
       source,
@@ -101,15 +104,16 @@ export async function runTraining(
       peakFlops,
       initialWeights: () => initialWeights(run),
       ...validate,
-      ...(sampler && { sample: (step, pause) => sampler.after(step, pause) }),
+      sample: step => sampler.after(step),
       onEvent: event => {
         trace?.see(event);
+        if (event.kind === 'ranks') ranks.add(event);
         if (leads) options.onEvent?.(event);
       },
       ...(options.signal && { signal: options.signal }),
     });
     const { early, ...result } = await trainer.run();
-    trace?.write();
+    await trace?.write(leads ? options.trace : undefined);
     const done = result.reason !== 'interrupted';
     const { best } = early;
     if (done && best && best.step !== result.step) {
@@ -131,6 +135,7 @@ export async function runTraining(
     const test = evaluation?.report;
     if (evaluation) saveRunRanks(run, evaluation, digest);
     const stillImproving = done && result.reason !== 'patience' && best !== null && early.waited === 0;
+    const shares = ranks.view()?.shares;
     const judged = { store: source.folder, epochs: config.epochs };
     const report: TrainReport = {
       run: run.path,
@@ -143,6 +148,7 @@ export async function runTraining(
       seed: config.seed,
       threads: device.stats().threads,
       parameters: learner.model.counts,
+      ...(shares && { shares }),
       ...(priors && { priors }),
       ...(test && { test }),
       ...(leads &&

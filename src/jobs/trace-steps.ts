@@ -1,34 +1,102 @@
-// The first steps of a run as a Chrome trace: what each stream did when, by stage and lane.
+// The first steps of a run as one Chrome trace: what each stream of each rank did when, by stage and lane. Each rank
+// measures at the beginning and at the end how far its clock is from that of rank 0, which writes the file.
 
-import { chromeTrace, type Span } from '../events/chrome-trace.js';
+import { alignClock, type ClockOffset } from '../dist/comm/align-clock.js';
+import type { Communicator } from '../dist/comm/communicator.js';
+import { type Span, TRACE_BEGIN, TRACE_END, traceEvents, traceNames, traceText } from '../events/chrome-trace.js';
 import type { RunEvent } from '../events/event.js';
+import { STREAMS } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import { STAGES } from '../train/stages.js';
-import { writeFileAtomic } from '../util/atomic-file.js';
+import { AtomicFile } from '../util/atomic-file.js';
 
 /** Enough to see the rhythm; a viewer has trouble with much more. */
 export const TRACED_STEPS = 50;
+/** Of all ranks; where steps have many, the trace ends earlier. */
+const MOST_SPANS = 400_000;
+/** Spans of all ranks that are on their way to rank 0 at a time. */
+const SPANS_AT_ONCE = 20_000;
+
+/** A clock beside that of rank 0. */
+interface ClockReading extends ClockOffset {
+  at: number;
+}
 
 export class StepTrace {
   readonly #device: Device;
-  readonly #file: string;
+  readonly #world: Communicator;
+  readonly #begin: ClockReading;
   readonly #spans: Span[] = [];
   #steps = 0;
 
-  constructor(device: Device, file: string) {
+  private constructor(device: Device, world: Communicator, begin: ClockReading) {
     this.#device = device;
-    this.#file = file;
+    this.#world = world;
+    this.#begin = begin;
     device.recordSpans(true);
+  }
+
+  /** Collective. */
+  static async start(device: Device, world: Communicator): Promise<StepTrace> {
+    return new StepTrace(device, world, await readClock(device, world));
   }
 
   /** Collects what was recorded since the last step. */
   see(event: RunEvent): void {
-    if (event.kind !== 'step' || this.#steps >= TRACED_STEPS) return;
-    this.#spans.push(...this.#device.spans().spans);
-    if (++this.#steps === TRACED_STEPS) this.#device.recordSpans(false);
+    const most = MOST_SPANS / this.#world.size;
+    if (event.kind !== 'step' || this.#steps >= TRACED_STEPS || this.#spans.length >= most) return;
+    const { spans } = this.#device.spans();
+    for (const span of spans.slice(0, most - this.#spans.length)) this.#spans.push(span);
+    if (++this.#steps === TRACED_STEPS || this.#spans.length >= most) this.#device.recordSpans(false);
   }
 
-  write(): void {
-    writeFileAtomic(this.#file, chromeTrace(this.#spans, { stages: STAGES }));
+  /** Collective; rank 0 writes. */
+  async write(file: string | undefined): Promise<void> {
+    const end = await readClock(this.#device, this.#world);
+    const named = { rank: this.#world.rank, streams: STREAMS, stages: STAGES };
+    const error = Math.max(this.#begin.error, end.error);
+    const names = traceText(traceNames(named, error > 0 ? `, clock to ${error.toFixed(0)} us` : ''));
+    const spans = this.#spans.map(span => onCommonClock(span, this.#begin, end));
+    using out = file === undefined ? undefined : new AtomicFile(file);
+    out?.append(Buffer.from(TRACE_BEGIN));
+    let lead = '';
+    for await (const parts of this.#gather(names, each => traceText(traceEvents(each, named)), spans)) {
+      for (const part of parts.filter(({ length }) => length > 0)) {
+        out?.append(Buffer.from(lead));
+        out?.append(part);
+        lead = ',\n';
+      }
+    }
+    out?.append(Buffer.from(TRACE_END));
+    out?.commit();
   }
+
+  /** Texts of all ranks, a bounded number of spans at a time. */
+  async *#gather(
+    names: string,
+    text: (spans: readonly Span[]) => string,
+    spans: readonly Span[],
+  ): AsyncGenerator<Uint8Array[]> {
+    const { size } = this.#world;
+    const encode = (words: string) => new TextEncoder().encode(words);
+    yield await this.#world.gather(encode(names));
+    const each = Math.max(1, Math.floor(SPANS_AT_ONCE / size));
+    for (let at = 0; ; at += each) {
+      const parts = await this.#world.gather(encode(text(spans.slice(at, at + each))));
+      if (parts.every(({ length }) => length === 0)) return;
+      yield parts;
+    }
+  }
+}
+
+async function readClock(device: Device, world: Communicator): Promise<ClockReading> {
+  const offset = await alignClock(world, () => device.clock());
+  return { ...offset, at: device.clock() };
+}
+
+/** The clock may drift: between two readings its offset changes evenly. */
+export function onCommonClock(span: Span, begin: ClockReading, end: ClockReading): Span {
+  const passed = end.at > begin.at ? (span.start - begin.at) / (end.at - begin.at) : 0;
+  const offset = begin.offset + (end.offset - begin.offset) * passed;
+  return { ...span, start: span.start - offset, end: span.end - offset };
 }

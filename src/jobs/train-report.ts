@@ -2,6 +2,7 @@
 
 import type { Choice } from '../config/rules.js';
 import type { ResolvedConfig } from '../config/schema.js';
+import type { StepShares } from '../events/event.js';
 import type { EvaluationReport } from '../eval/report.js';
 import type { TrainingResult } from '../train/trainer.js';
 import type { PreparedSummary } from './left-out.js';
@@ -46,6 +47,8 @@ export interface TrainReport extends Omit<TrainingResult, 'early'> {
   seed: number;
   threads: number;
   parameters: { blockParameters: number; denseParameters: number; tableParameters: number };
+  /** Where the time of the steps went, by the samples of this process; absent when it took none. */
+  shares?: StepShares;
   /** How the log's priors were fitted; absent without them. */
   priors?: RunPriors;
   /** Absent when the run was interrupted or not to be tested, or when the split holds out no test events. */

@@ -72,6 +72,8 @@ export interface Addon {
   sync(device: number): Promise<NativeFault | undefined>;
   tag(device: number, lane: number, stage: number): NativeFault | null;
   recordSpans(device: number, on: boolean): NativeFault | null;
+  /** Nanoseconds. */
+  spanClock(): number;
   spans(device: number): SpanTable | NativeFault;
   stats(device: number): Stats | NativeFault;
   opNames(): string[];

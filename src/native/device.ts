@@ -117,6 +117,11 @@ export class Device implements TensorHome {
     check(this.#addon.recordSpans(this.#id, on));
   }
 
+  /** Now, by the clock of the spans: microseconds. */
+  clock(): number {
+    return this.#addon.spanClock() / 1e3;
+  }
+
   /** What the streams did since the last call. */
   spans(): { spans: Span[]; lost: number } {
     const table = accept(this.#addon.spans(this.#id));

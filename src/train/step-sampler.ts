@@ -1,10 +1,13 @@
-// A look inside a few steps now and then: what each op costs, how busy the streams are, who holds the memory. Spans are
-// recorded for a handful of steps only, so a run pays nothing between the samples.
+// A look inside a few steps now and then: what each op costs, how busy the streams are, where the time went on every rank,
+// who holds the memory. Spans are recorded for a handful of steps only, so a run pays nothing between the samples.
 
+import type { Communicator } from '../dist/comm/communicator.js';
 import type { Span } from '../events/chrome-trace.js';
-import type { OpCost, StepsSampled } from '../events/event.js';
+import type { OpCost, RunEvent, StepsSampled } from '../events/event.js';
 import type { Device } from '../native/device.js';
+import { joinSamples, type OwnSample } from './rank-samples.js';
 import { STAGES } from './stages.js';
+import { timesOf } from './step-shares.js';
 
 /** Steps of one sample, at most. */
 const SAMPLED_STEPS = 4;
@@ -20,9 +23,18 @@ export type HeldBytes = Readonly<Record<string, number>>;
 export interface StepSamplerOptions {
   device: Device;
   held: () => HeldBytes;
-  rank: number;
+  world: Communicator;
   /** Steps to leave alone, because somebody else reads their spans. */
   skip?: number;
+}
+
+/** A step that is done. */
+export interface SampledStep {
+  step: number;
+  /** Of this rank. */
+  tokens: number;
+  /** Something else than a step comes next, such as a validation, which must not be in a sample. */
+  pause: boolean;
 }
 
 export class StepSampler {
@@ -30,6 +42,7 @@ export class StepSampler {
   #seen = 0;
   #samples = 0;
   #since = 0;
+  #tokens = 0;
   /** Step after which the current sample began; 0 between samples. */
   #begun = 0;
   #due = false;
@@ -38,39 +51,42 @@ export class StepSampler {
     this.#options = options;
   }
 
-  /**
-   * To be called after every step; the sample that ended with it, if one did. `pause`: something else than a step comes next,
-   * such as a validation, which must not be in a sample.
-   */
-  after(step: number, pause: boolean): StepsSampled | undefined {
-    const { device, skip = 0 } = this.#options;
+  /** To be called after every step, on every rank: the samples that ended with it, if some did. */
+  async after({ step, tokens, pause }: SampledStep): Promise<readonly RunEvent[]> {
+    const { device, world, skip = 0 } = this.#options;
     const seen = ++this.#seen - skip;
-    if (this.#begun > 0) return seen === this.#begun + SAMPLED_STEPS || pause ? this.#finish(step, seen) : undefined;
+    this.#tokens += tokens;
+    if (this.#begun > 0) {
+      if (seen < this.#begun + SAMPLED_STEPS && !pause) return [];
+      return await joinSamples(world, this.#finish(step, seen), () => device.clock());
+    }
     if (FIRST_SAMPLES.includes(seen) || (seen > 0 && seen % EVERY === 0)) this.#due = true;
-    if (!this.#due || pause) return undefined;
+    if (!this.#due || pause) return [];
     device.recordSpans(true);
-    [this.#due, this.#begun, this.#since] = [false, seen, performance.now()];
-    return undefined;
+    [this.#due, this.#begun, this.#since, this.#tokens] = [false, seen, performance.now(), 0];
+    return [];
   }
 
-  #finish(step: number, seen: number): StepsSampled {
-    const { device, held, rank } = this.#options;
+  #finish(step: number, seen: number): OwnSample {
+    const { device, held, world } = this.#options;
     const steps = seen - this.#begun;
     this.#begun = 0;
     const { spans } = device.spans();
     device.recordSpans(false);
     const milliseconds = (performance.now() - this.#since) / steps;
     const told = Math.log2(++this.#samples) % 1 === 0; // the first, second, fourth ... sample
-    return {
+    const sample: StepsSampled = {
       kind: 'sample',
       step,
       steps,
-      rank,
+      rank: world.rank,
       milliseconds,
       ...summarize(spans, steps),
       memory: memoryByOwner(held(), device.stats().reservedBytes, process.memoryUsage.rss()),
       ...(told && { spans: firstSpans(spans) }),
     };
+    const begin = spans.reduce((first, { start }) => Math.min(first, start), device.clock());
+    return { sample, times: timesOf(spans), tokens: this.#tokens / steps, begin };
   }
 }
 

@@ -1,6 +1,7 @@
 // How much a step computes, for its events and for the fit of what steps cost.
 
 import { type Windows, windowTokens } from '../data/batch/windows.js';
+import { lanesOf } from './lane-tree.js';
 import type { StepPlan } from './step-plan.js';
 
 export interface StepSize {
@@ -29,4 +30,12 @@ export function stepSize({ lanes, tokens }: StepPlan, windows: Windows, { useful
     }
   }
   return size;
+}
+
+/** Tokens of each rank's lanes. */
+export function rankTokens({ laneTokens }: StepPlan, ranks: number): number[] {
+  return Array.from({ length: ranks }, (_, rank) => {
+    const { from, to } = lanesOf(laneTokens.length, rank, ranks);
+    return laneTokens.slice(from, to).reduce((sum, tokens) => sum + tokens, 0);
+  });
 }

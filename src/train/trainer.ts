@@ -26,7 +26,8 @@ import type { RunFolder } from './run-folder.js';
 import { LaneOrder, type LanePlace, type StepPlans } from './step-plan.js';
 import { StepQueue } from './step-queue.js';
 import type { StepFigures } from './step-run.js';
-import { type FlopCounts, type StepSize, stepSize } from './step-size.js';
+import type { SampledStep } from './step-sampler.js';
+import { type FlopCounts, rankTokens, type StepSize, stepSize } from './step-size.js';
 import { writeTogether } from './write-together.js';
 import { FRESH_EPOCH, FRESH_STATE, TRAINING_STATE, type TrainingState } from './training-state.js';
 
@@ -41,8 +42,8 @@ export interface TrainingOptions {
   validate?: (model: Model) => Promise<number>;
   /** FMA peak in FLOP/s, for the MFU of each epoch. */
   peakFlops: number;
-  /** What else to log after a step; `pause`: a validation, a checkpoint or the end comes next. */
-  sample?: (step: number, pause: boolean) => RunEvent | undefined;
+  /** What else to log after a step; collective. */
+  sample?: (step: SampledStep) => Promise<readonly RunEvent[]>;
   /** What needs no model, on the validation events; asked before the first validation. */
   baselines?: () => Record<string, number>;
   /** Weights to start from when there is no checkpoint; asked on rank 0. */
@@ -67,6 +68,8 @@ interface StepUnderWay extends StepSize {
   step: number;
   epoch: number;
   lr: number;
+  /** Tokens by rank. */
+  rankTokens: number[];
   figures: Promise<StepFigures>;
   negatives: Promise<StepDone['negatives']>;
 }
@@ -183,7 +186,7 @@ export class Trainer {
       const { agreed, ...started } = await learner.run(opened, wishes, openNext);
       this.#agreed = agreed;
       if (last) await this.#settle(last);
-      last = { ...started, ...size, step: this.#step, epoch };
+      last = { ...started, ...size, step: this.#step, epoch, rankTokens: rankTokens(plan, this.#world.size) };
       boundary = this.#state.cursor.position === 0 || agreed.save || this.#step >= this.#mostSteps || agreed.stop;
     }
     if (last) await this.#settle(last, { pause: true });
@@ -208,9 +211,11 @@ export class Trainer {
     const negatives = await drawn;
     const rate = { tokensPerSecond: tokens / seconds, mfu: flops / most, ...(counted && { mfuPaper: counted / most }) };
     const drawnRows = { ...(negatives && { negatives }), ...this.#staleness(rows) };
-    this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, ...rate, ...drawnRows });
-    const sample = this.#options.sample?.(step, pause);
-    if (sample) this.#emit(sample);
+    const { size, rank } = this.#world;
+    const spread = size > 1 && { spread: (Math.max(...under.rankTokens) * size) / tokens - 1 };
+    this.#emit({ kind: 'step', step, epoch, loss, lr, tokens, ...rate, ...drawnRows, ...spread });
+    const samples = await this.#options.sample?.({ step, tokens: under.rankTokens[rank]!, pause });
+    for (const sample of samples ?? []) this.#emit(sample);
   }
 
   /** What of the rows fetched ahead was changed meanwhile; nothing when rows are not. */

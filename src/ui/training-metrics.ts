@@ -25,6 +25,7 @@ export class TrainingMetrics {
   readonly #validation: Gauge<'metric'>;
   readonly #baseline: Gauge<'metric' | 'baseline'>;
   readonly #memory: Gauge<'owner'>;
+  readonly #time: Gauge<'rank' | 'part'>;
   readonly #info: Gauge<'run' | 'model' | 'fingerprint'>;
   readonly #tokens: Counter;
   readonly #checkpoints: Counter;
@@ -51,6 +52,7 @@ export class TrainingMetrics {
     this.#validation = gauge('validation', 'Last value of the validation metric.', ['metric']);
     this.#baseline = gauge('baseline', 'What needs no model on the same events.', ['metric', 'baseline']);
     this.#memory = gauge('memory_bytes', 'Memory by owner.', ['owner']);
+    this.#time = gauge('step_time_share', 'Parts of the time of sampled steps on a rank.', ['rank', 'part']);
     this.#info = gauge('run_info', 'The run.', ['run', 'model', 'fingerprint']);
     const counter = (name: string, help: string) => new Counter({ name: `turbogr_training_${name}`, help, registers });
     this.#tokens = counter('tokens_total', 'Tokens trained by this process.');
@@ -81,6 +83,10 @@ export class TrainingMetrics {
       for (const [baseline, value] of Object.entries(event.values)) this.#baseline.set({ metric, baseline }, value);
     } else if (event.kind === 'sample') {
       for (const [owner, bytes] of Object.entries(event.memory)) this.#memory.set({ owner }, bytes);
+    } else if (event.kind === 'ranks') {
+      for (const [rank, { tokens: _tokens, ...shares }] of event.ranks.entries()) {
+        for (const [part, share] of Object.entries(shares)) this.#time.set({ rank, part }, share);
+      }
     } else if (event.kind === 'checkpoint') this.#checkpoints.inc();
     else if (event.kind === 'finished' || event.kind === 'failed') this.#set('finished', 1);
   }

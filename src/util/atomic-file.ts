@@ -41,19 +41,40 @@ export function writeFully(fd: number, bytes: Uint8Array, position: number | nul
   }
 }
 
+/** A file that is written piece by piece and appears with `commit`; disposed of before, it leaves nothing. */
+export class AtomicFile {
+  readonly #path: string;
+  readonly #temp: string;
+  #fd: number | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#temp = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
+    this.#fd = openSync(this.#temp, 'w');
+  }
+
+  append(bytes: Uint8Array): void {
+    writeFully(this.#fd!, bytes);
+  }
+
+  commit(): void {
+    fsyncSync(this.#fd!);
+    closeSync(this.#fd!);
+    this.#fd = undefined;
+    renameSync(this.#temp, this.#path);
+    syncFolder(dirname(this.#path));
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd === undefined) return;
+    closeSync(this.#fd);
+    rmSync(this.#temp, { force: true });
+  }
+}
+
 /** Write a whole file so that a reader sees the old content or the new one, never a part. */
 export function writeFileAtomic(path: string, content: string | Uint8Array): void {
-  const temp = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
-  const fd = openSync(temp, 'w');
-  try {
-    writeFully(fd, typeof content === 'string' ? Buffer.from(content) : content);
-    fsyncSync(fd);
-  } catch (error) {
-    rmSync(temp, { force: true });
-    throw error;
-  } finally {
-    closeSync(fd);
-  }
-  renameSync(temp, path);
-  syncFolder(dirname(path));
+  using file = new AtomicFile(path);
+  file.append(typeof content === 'string' ? Buffer.from(content) : content);
+  file.commit();
 }

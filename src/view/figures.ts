@@ -1,5 +1,6 @@
 // Figures of a run in words and rows, the same in every report and in the dashboard.
 
+import type { StepShares } from '../events/event.js';
 import { formatBytes, formatCount, formatSeconds, formatShare, formatShort } from '../util/format.js';
 import type { TestReport } from './final-report.js';
 import type { RunView } from './run-view.js';
@@ -31,10 +32,32 @@ export function keyFigures(view: RunView): [name: string, value: string][] {
     ['tokens/s', seconds > 0 ? formatShort(tokens / seconds) : formatShort(mean(steps.tokensPerSecond) ?? 0)],
     ['MFU useful', formatShare(mfu ?? mean(steps.mfu) ?? 0, 1)],
     ["MFU, paper's count", paper === null ? '–' : formatShare(paper, 1)],
+    ['computing ratio', view.ranks ? formatShare(view.ranks.shares.computing, 1) : '–'],
+    ['exposed, waiting, free', view.ranks ? restText(view.ranks.shares) : '–'],
+    ['token spread of ranks', view.tokenSpread === null ? 'one rank' : formatShare(view.tokenSpread, 1)],
     ['item rows read stale', staleText(view)],
     ['effective training time', time.wall > 0 ? formatShare(training / time.wall, 1) : '–'],
     ['wall clock', formatSeconds(report?.seconds ?? time.wall)],
   ];
+}
+
+function restText({ exposed, waiting, free }: StepShares): string {
+  return [exposed, waiting, free].map(share => formatShare(share, 1)).join(', ');
+}
+
+/** Where there are more ranks, those that the others wait for are shown. */
+const MOST_RANKS = 32;
+
+/** Where the time of steps went, by rank; nothing on one rank. */
+export function rankRows({ ranks }: RunView): { header: string[]; rows: string[][] } | undefined {
+  if (!ranks || ranks.ranks.length < 2) return undefined;
+  const numbered = ranks.ranks.map((row, rank) => ({ ...row, rank }));
+  const shown = numbered.length > MOST_RANKS ? numbered.sort((a, b) => a.waiting - b.waiting) : numbered;
+  const rows = shown.slice(0, MOST_RANKS).map(({ rank, computing, exposed, waiting, free, tokens }) => {
+    const shares = [computing, exposed, waiting, free].map(share => formatShare(share, 1));
+    return [String(rank), ...shares, formatCount(Math.round(tokens))];
+  });
+  return { header: ['rank', 'computing', 'exposed', 'waiting', 'free', 'tokens of a step'], rows };
 }
 
 /** With `exact` no row is stale: those that an update changed were sent again. */

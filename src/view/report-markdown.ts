@@ -3,7 +3,7 @@
 import { curve } from '../util/curve.js';
 import { formatBytes, formatSeconds, formatShare } from '../util/format.js';
 import { alertsBesideVerdict } from './alerts.js';
-import { flatConfig, keyFigures, machineRows, testRows } from './figures.js';
+import { flatConfig, keyFigures, machineRows, rankRows, testRows } from './figures.js';
 import { nextSteps } from './next-steps.js';
 import type { RunView } from './run-view.js';
 
@@ -21,6 +21,7 @@ export function reportMarkdown(view: RunView): string {
   const test = report?.test && testRows(report.test);
   const steps = nextSteps(view).map(({ text, command }, i) => `${i + 1}. ${text}${command ? ` \`${command}\`` : ''}`);
   const [sample] = samples;
+  const ranks = rankRows(view);
   const sections = [
     `# ${view.path}`,
     [`${view.model}, ${view.state}${view.reason ? ` (${view.reason})` : ''}.`, ...verdict].join(' '),
@@ -42,6 +43,7 @@ export function reportMarkdown(view: RunView): string {
         formatShare(time.wall > 0 ? seconds / time.wall : 0, 1),
       ]),
     )}`,
+    ranks ? `## Steps by rank\n\n${markdownTable(ranks.header, ranks.rows)}` : '',
     sample
       ? `## A step by op (step ${sample.step})\n\n${markdownTable(
           ['op', 'stage', 'ms'],

@@ -2,7 +2,7 @@
 
 import { formatBytes, formatCount, formatSeconds, formatShare, formatShort } from '../util/format.js';
 import { alertsBesideVerdict } from './alerts.js';
-import { flatConfig, keyFigures, machineRows, testRows } from './figures.js';
+import { flatConfig, keyFigures, machineRows, rankRows, testRows } from './figures.js';
 import { escapeHtml, htmlBars, htmlTable } from './html.js';
 import { nextSteps } from './next-steps.js';
 import type { RunView } from './run-view.js';
@@ -156,7 +156,9 @@ function next(view: RunView): string {
   return `<h2>What to try next</h2><div class="panel"><ol>${items.join('')}</ol></div>`;
 }
 
-function costs({ samples, time }: RunView): string {
+function costs(view: RunView): string {
+  const { samples, time } = view;
+  const ranks = rankRows(view);
   const parts = [
     panel('Where the wall clock went', [
       { name: 'training steps', value: time.training, text: formatSeconds(time.training) },
@@ -164,7 +166,8 @@ function costs({ samples, time }: RunView): string {
       { name: 'checkpoints', value: time.checkpoints, text: formatSeconds(time.checkpoints) },
       { name: 'other (start, pauses, lost steps)', value: time.other, text: formatSeconds(time.other) },
     ]),
-    ...samples.flatMap(({ ops, memory, step, milliseconds }) => [
+    ...(ranks ? [`<div class="panel"><b>Steps by rank</b>${htmlTable(ranks.header, ranks.rows)}</div>`] : []),
+    ...samples.slice(0, 1).flatMap(({ ops, memory, step, milliseconds }) => [
       panel(
         `A step by op (step ${step}, ${milliseconds.toFixed(1)} ms)`,
         ops.slice(0, 14).map(({ op, stage, milliseconds: ms }) => ({

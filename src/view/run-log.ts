@@ -12,6 +12,7 @@ import type {
   StepsSampled,
   Validated,
 } from '../events/event.js';
+import { RankFigures } from './rank-figures.js';
 import { StepColumns } from './step-columns.js';
 
 type Logged<E> = E & { time: string };
@@ -28,6 +29,7 @@ export class RunLog {
   readonly samples = new Map<number, Logged<StepsSampled>>();
   /** The newest by rank that shows spans. */
   readonly spans = new Map<number, Logged<StepsSampled>>();
+  readonly ranks = new RankFigures();
   finished: Logged<Finished> | undefined;
   failed: Logged<Failed> | undefined;
   /** Milliseconds since 1970. */
@@ -48,6 +50,7 @@ export class RunLog {
     if (event.kind === 'step') this.steps.add(event);
     else if (event.kind === 'epoch') this.epochs.push(event);
     else if (event.kind === 'run') this.run = event;
+    else if (event.kind === 'ranks') this.ranks.add(event);
     else if (event.kind === 'finished') this.finished = event;
     else if (event.kind === 'failed') this.failed = event;
     else if (event.kind === 'sample') {

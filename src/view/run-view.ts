@@ -9,6 +9,7 @@ import { UserError } from '../util/errors.js';
 import { type Alert, findAlerts } from './alerts.js';
 import { EventTail } from './event-tail.js';
 import { type FinalReport, readFinalReport } from './final-report.js';
+import type { RankView } from './rank-figures.js';
 import { RunLog } from './run-log.js';
 import type { NegativeSeries, RowsAhead, StepSeries } from './step-columns.js';
 
@@ -48,6 +49,10 @@ export interface RunView {
   steps: StepSeries;
   negatives: NegativeSeries;
   rowsAhead: RowsAhead;
+  /** Tokens that the fullest rank has beyond the mean, as a share; a mean of the steps, null on one rank. */
+  tokenSpread: number | null;
+  /** Null before the first sample, and for logs of earlier versions. */
+  ranks: RankView | null;
   epochSeries: Pick<EpochDone, 'epoch' | 'step' | 'loss' | 'tokens' | 'seconds' | 'mfu'>[];
   validations: Pick<Validated, 'epoch' | 'step' | 'value' | 'best'>[];
   baselines: BaselinesRanked['values'] | null;
@@ -142,6 +147,8 @@ function describe(
     steps: steps.series(),
     negatives: steps.negativeSeries(),
     rowsAhead: steps.rowsAhead(),
+    tokenSpread: steps.tokenSpread(),
+    ranks: log.ranks.view() ?? null,
     epochSeries: log.epochs.map(({ epoch, step, loss, tokens, seconds, mfu }) => {
       return { epoch, step, loss, tokens, seconds, mfu };
     }),

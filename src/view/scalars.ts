@@ -1,6 +1,7 @@
 // The figures of an event under the names that monitoring tools show.
 
 import type { RunEvent } from '../events/event.js';
+import { meanShares } from '../train/step-shares.js';
 
 /** Nothing for events that are no points of a curve. */
 export function scalarsOf(event: RunEvent): Record<string, number> {
@@ -25,6 +26,13 @@ export function scalarsOf(event: RunEvent): Record<string, number> {
   if (event.kind === 'sample') {
     const bytes = Object.values(event.memory).reduce((sum, size) => sum + size, 0);
     return { 'step/milliseconds': event.milliseconds, 'step/memory_bytes': bytes };
+  }
+  if (event.kind === 'ranks') {
+    const shares = meanShares(
+      event.ranks,
+      event.ranks.map(() => 1),
+    );
+    return Object.fromEntries(Object.entries(shares ?? {}).map(([name, share]) => [`step/${name}`, share]));
   }
   return {};
 }

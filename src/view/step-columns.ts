@@ -45,12 +45,14 @@ export class StepColumns {
   /** Shares of the item rows read, of the steps that read ahead of updates. */
   readonly stale: number[] = [];
   readonly resent: number[] = [];
+  /** Of the steps on several ranks. */
+  readonly spread: number[] = [];
 
   get count(): number {
     return this.step.length;
   }
 
-  add({ step, loss, lr, tokens, tokensPerSecond, mfu, mfuPaper, negatives, stale, resent }: StepDone): void {
+  add({ step, loss, lr, tokens, tokensPerSecond, mfu, mfuPaper, negatives, ...rest }: StepDone): void {
     this.step.push(step);
     this.loss.push(loss);
     this.lr.push(lr);
@@ -58,8 +60,9 @@ export class StepColumns {
     this.seconds.push(tokensPerSecond > 0 ? tokens / tokensPerSecond : 0);
     this.mfu.push(mfu);
     this.mfuPaper.push(mfuPaper ?? Number.NaN);
-    if (stale !== undefined) this.stale.push(stale);
-    if (resent !== undefined) this.resent.push(resent);
+    if (rest.stale !== undefined) this.stale.push(rest.stale);
+    if (rest.resent !== undefined) this.resent.push(rest.resent);
+    if (rest.spread !== undefined) this.spread.push(rest.spread);
     if (!negatives) return;
     this.negatives.step.push(step);
     for (const key of ['effective', 'masked', 'repeated'] as const) this.negatives[key].push(negatives[key]);
@@ -96,9 +99,11 @@ export class StepColumns {
 
   /** Means over the steps that read ahead; null where none did. */
   rowsAhead(): RowsAhead {
-    const mean = (shares: number[]): number | null =>
-      shares.length === 0 ? null : sum(shares, 0, shares.length) / shares.length;
     return { stale: mean(this.stale), resent: mean(this.resent) };
+  }
+
+  tokenSpread(): number | null {
+    return mean(this.spread);
   }
 
   negativeSeries(points = MOST_POINTS): NegativeSeries {
@@ -124,6 +129,10 @@ function sum(column: readonly number[], from: number, to: number): number {
   let total = 0;
   for (let i = from; i < to; i++) total += column[i]!;
   return total;
+}
+
+function mean(column: readonly number[]): number | null {
+  return column.length === 0 ? null : sum(column, 0, column.length) / column.length;
 }
 
 function weighted(column: readonly number[], weights: readonly number[], from: number, to: number): number {

@@ -44,6 +44,9 @@ export const SHOWN: Readonly<Record<string, Shown>> = {
   // clusters
   'turbogr launch -n 4 ranks': { elsewhere: ['tests/cluster/mpi.ts', 'launch'] },
   'turbogr launch -n 4 train store --set batch.lanes=8': { elsewhere: ['tests/cluster/mpi.ts', 'launch'] },
+  'turbogr launch -n 2 train store --set batch.lanes=2 --trace trace.json': {
+    elsewhere: ['tests/cluster/trace.test.ts', "'--trace'"],
+  },
   'turbogr launch -n 4 --hosts a:2,b:2 train store --set batch.lanes=8': { not: 'needs two hosts' },
   'turbogr plan store --hosts 4 --cores 32 --ranks-per-host 8 --gbit 25 --memory 256': {
     elsewhere: ['tests/plan/plan.test.ts', 'plan'],

@@ -1,6 +1,6 @@
 // Spans: what every stream did, when, and for which lane and stage.
 import { describe, expect, it } from 'vitest';
-import { chromeTrace } from '../../src/events/chrome-trace.js';
+import { TRACE_BEGIN, TRACE_END, traceEvents, traceNames, traceText } from '../../src/events/chrome-trace.js';
 import { Device } from '../../src/native/device.js';
 
 describe('streams side by side', () => {
@@ -22,12 +22,16 @@ describe('streams side by side', () => {
     expect(long).toMatchObject({ op: 'fma_peak', lane: -1, stage: -1 });
     expect(long.end - long.start).toBeGreaterThan(100);
     expect(lost).toBe(0);
-    const written: { traceEvents: object[] } = JSON.parse(chromeTrace(spans, { stages: ['read', 'dense'] }));
+    const named = { rank: 2, streams: ['compute', 'sparse', 'comm'], stages: ['read', 'dense'] };
+    const text = traceText([...traceNames(named), ...traceEvents(spans, named)]);
+    const written: { traceEvents: object[] } = JSON.parse(TRACE_BEGIN + text + TRACE_END);
     expect(written.traceEvents).toContainEqual(
       expect.objectContaining({
         name: 'fma_peak',
         cat: 'dense',
         ph: 'X',
+        pid: 2,
+        tid: 1,
         ts: short.start,
         args: { lane: 3, stage: 'dense' },
       }),

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import type { RunEvent, StepDone } from '../../src/events/event.js';
 import { EventTail } from '../../src/view/event-tail.js';
 import { htmlTable } from '../../src/view/html.js';
+import { RankFigures } from '../../src/view/rank-figures.js';
 import { RunLog } from '../../src/view/run-log.js';
 import { StepColumns } from '../../src/view/step-columns.js';
 import { lineChart, ticks } from '../../src/view/svg-chart.js';
@@ -42,6 +43,26 @@ describe('following a log', () => {
     log.add({ kind: 'resumed', step: 1, from: 'x', refused: [], time: '2026-01-01T09:00:00.000Z' });
     expect(log.failed).toBeUndefined();
     expect(log.longestGap).toBe(1000);
+  });
+});
+
+describe('where the time of ranks went', () => {
+  const shares = (computing: number, waiting: number, tokens: number) => {
+    return { computing, exposed: 0, waiting, free: 1 - computing - waiting, tokens };
+  };
+
+  test('means over samples by their time, and per rank since the number of ranks changed', () => {
+    const figures = new RankFigures();
+    expect(figures.view()).toBeUndefined();
+    figures.add({ kind: 'ranks', step: 4, steps: 4, milliseconds: 10, ranks: [shares(1, 0, 100)] });
+    expect(figures.view()!.ranks).toHaveLength(1);
+    const both = { kind: 'ranks', steps: 4 } as const;
+    figures.add({ ...both, step: 8, milliseconds: 10, ranks: [shares(0.8, 0, 60), shares(0.6, 0.2, 40)] });
+    figures.add({ ...both, step: 12, milliseconds: 20, ranks: [shares(0.9, 0, 60), shares(0.8, 0.1, 40)] });
+    const { shares: all, ranks } = figures.view()!;
+    expect(all.computing).toBeCloseTo((1 * 10 + 0.7 * 10 + 0.85 * 20) / 40);
+    expect(ranks.map(({ tokens }) => tokens)).toEqual([60, 40]);
+    expect(ranks[1]!.waiting).toBeCloseTo((0.2 * 10 + 0.1 * 20) / 30);
   });
 });
 

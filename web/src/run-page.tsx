@@ -1,7 +1,7 @@
 // One run, live.
 
 import { formatCount } from '../../src/util/format.js';
-import { flatConfig, keyFigures, machineRows, testRows } from '../../src/view/figures.js';
+import { flatConfig, keyFigures, machineRows, rankRows, testRows } from '../../src/view/figures.js';
 import { type RunView, useRun } from './api.js';
 import { Costs } from './costs.js';
 import { Curves } from './curves.js';
@@ -14,6 +14,7 @@ export function RunPage({ id }: { id: string }) {
   const { view, live } = useRun(id);
   if (!view) return <p class="muted">Reading the run …</p>;
   const test = view.report?.test && testRows(view.report.test);
+  const ranks = rankRows(view);
   return (
     <>
       <div class="row">
@@ -41,6 +42,12 @@ export function RunPage({ id }: { id: string }) {
         </div>
       )}
       <h2>Time and memory</h2>
+      {ranks && (
+        <div class="panel">
+          <h3>Steps by rank: parts of the wall clock, by the samples</h3>
+          <Table {...ranks} />
+        </div>
+      )}
       <Costs view={view} />
       <Lanes id={id} at={view.spansAt} />
       <h2>Data</h2>

@@ -269,6 +269,12 @@ pub fn record_spans(device: u32, on: bool) -> Option<NativeFault> {
     .err()
 }
 
+/// What the clock of the spans says now, in nanoseconds.
+#[napi]
+pub fn span_clock() -> f64 {
+    spans::nanoseconds() as f64
+}
+
 /// The spans since the last call.
 #[napi]
 pub fn spans(device: u32) -> Either<SpanTable, NativeFault> {

@@ -9,7 +9,7 @@ import { Device } from '../../native/device.js';
 import { STAGES } from '../../train/stages.js';
 import type { RankCase } from './rank-case.js';
 import { StepLoop } from './step-loop.js';
-import { type StepTimes, unionLength } from './step-shares.js';
+import { type StepTimes, unionLength } from '../../train/step-shares.js';
 
 export interface NetworkSpec {
   /** `settings` of each: what the schemes differ in. */

@@ -7,7 +7,7 @@ import { formGroups, singleGroup } from '../../dist/shard/rank-groups.js';
 import { Device } from '../../native/device.js';
 import type { RankCase } from './rank-case.js';
 import { StepLoop } from './step-loop.js';
-import type { StepTimes } from './step-shares.js';
+import type { StepTimes } from '../../train/step-shares.js';
 
 export interface ScaleSpec {
   /** A lane per rank is added to it. */

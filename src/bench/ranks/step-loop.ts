@@ -8,7 +8,7 @@ import type { JaggedBatch } from '../../tensor/jagged.js';
 import type { Learner, OpenedStep } from '../../train/learner.js';
 import type { StepFigures } from '../../train/step-run.js';
 import { laneBatch, learnerOf, type RankCase } from './rank-case.js';
-import { type StepTimes, timesOf } from './step-shares.js';
+import { type StepTimes, timesOf } from '../../train/step-shares.js';
 
 /** For the learning rate's schedule, which is constant. */
 const MANY = 1_000_000;

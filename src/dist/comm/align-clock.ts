@@ -1,0 +1,35 @@
+// How far the clocks of ranks are apart, from when they begin and end the same gathers: nobody ends one before everybody
+// has begun it. Each gather so bounds the difference of two clocks from both sides; over several the bounds close in.
+
+import { type Communicator, gatherJson } from './communicator.js';
+
+export interface ClockOffset {
+  /** This rank's clock minus that of rank 0. */
+  offset: number;
+  /** At most so far off. */
+  error: number;
+}
+
+/** When a rank began and ended a gather, by its own clock. */
+type Visit = readonly [begin: number, end: number];
+
+const GATHERS = 16;
+
+/** Collective; in the unit of `now`. */
+export async function alignClock(ranks: Communicator, now: () => number): Promise<ClockOffset> {
+  if (ranks.size === 1) return { offset: 0, error: 0 };
+  const visits: Visit[] = [];
+  for (let i = 0; i < GATHERS; i++) {
+    const begin = now();
+    await ranks.gather(new Uint8Array(1));
+    visits.push([begin, now()]);
+  }
+  const [first] = await gatherJson(ranks, visits);
+  return ranks.rank === 0 ? { offset: 0, error: 0 } : offsetFrom(first!, visits);
+}
+
+export function offsetFrom(theirs: readonly Visit[], own: readonly Visit[]): ClockOffset {
+  const least = Math.max(...own.map(([begin], i) => begin - theirs[i]![1]));
+  const most = Math.min(...own.map(([, end], i) => end - theirs[i]![0]));
+  return { offset: (least + most) / 2, error: (most - least) / 2 };
+}
