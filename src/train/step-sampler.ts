@@ -7,7 +7,7 @@ import type { OpCost, RunEvent, StepsSampled } from '../events/event.js';
 import type { Device } from '../native/device.js';
 import { joinSamples, type OwnSample } from './rank-samples.js';
 import { STAGES } from './stages.js';
-import { timesOf } from './step-shares.js';
+import { type StepTimes, timesOf } from './step-shares.js';
 
 /** Steps of one sample, at most. */
 const SAMPLED_STEPS = 4;
@@ -75,23 +75,27 @@ export class StepSampler {
     device.recordSpans(false);
     const milliseconds = (performance.now() - this.#since) / steps;
     const told = Math.log2(++this.#samples) % 1 === 0; // the first, second, fourth ... sample
+    const { costs, times } = summarize(spans, steps);
     const sample: StepsSampled = {
       kind: 'sample',
       step,
       steps,
       rank: world.rank,
       milliseconds,
-      ...summarize(spans, steps),
+      ...costs,
       memory: memoryByOwner(held(), device.stats().reservedBytes, process.memoryUsage.rss()),
       ...(told && { spans: firstSpans(spans) }),
     };
     const begin = spans.reduce((first, { start }) => Math.min(first, start), device.clock());
-    return { sample, times: timesOf(spans), tokens: this.#tokens / steps, begin };
+    return { sample, times, tokens: this.#tokens / steps, begin };
   }
 }
 
-/** Means of a step, from the spans of several. */
-export function summarize(spans: readonly Span[], steps: number): Pick<StepsSampled, 'ops' | 'busy' | 'exposed'> {
+/** Means of a step, from the spans of several; and the times of all of them. */
+export function summarize(
+  spans: readonly Span[],
+  steps: number,
+): { costs: Pick<StepsSampled, 'ops' | 'busy' | 'exposed'>; times: StepTimes } {
   const costs = new Map<string, OpCost>();
   const busy: Record<string, number> = {};
   for (const { stage: number, op, stream, start, end } of spans) {
@@ -99,31 +103,14 @@ export function summarize(spans: readonly Span[], steps: number): Pick<StepsSamp
     const key = `${stage} ${op} ${stream}`;
     const cost = costs.get(key) ?? { stage, op, stream, calls: 0, milliseconds: 0 };
     const milliseconds = (end - start) / 1000 / steps;
-    costs.set(key, { ...cost, calls: cost.calls + 1 / steps, milliseconds: cost.milliseconds + milliseconds });
+    cost.calls += 1 / steps;
+    cost.milliseconds += milliseconds;
+    costs.set(key, cost);
     busy[stream] = (busy[stream] ?? 0) + milliseconds;
   }
   const ops = [...costs.values()].sort((a, b) => b.milliseconds - a.milliseconds);
-  return { ops, busy, exposed: exposedCommunication(spans) / 1000 / steps };
-}
-
-/** Microseconds in which the comm stream works and no other does. */
-function exposedCommunication(spans: readonly Span[]): number {
-  const edges = spans.flatMap(({ stream, start, end }) => {
-    const comm = stream === 'comm' ? 1 : 0;
-    return [
-      { at: start, comm, other: 1 - comm },
-      { at: end, comm: -comm, other: comm - 1 },
-    ];
-  });
-  edges.sort((a, b) => a.at - b.at);
-  let [comm, other, last, exposed] = [0, 0, 0, 0];
-  for (const edge of edges) {
-    if (comm > 0 && other === 0) exposed += edge.at - last;
-    comm += edge.comm;
-    other += edge.other;
-    last = edge.at;
-  }
-  return exposed;
+  const times = timesOf(spans);
+  return { costs: { ops, busy, exposed: (times.bare * 1000) / steps }, times };
 }
 
 function memoryByOwner(held: HeldBytes, reserved: number, resident: number): Record<string, number> {

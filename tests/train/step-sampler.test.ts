@@ -18,7 +18,7 @@ test('costs are means of a step, and communication counts as exposed only while 
     span('comm', 'comm_all_gather_v', 6500, 7500), // 0.5 ms alone
     span('compute', 'norm_linear_forward', 9000, 11_000),
   ];
-  const { ops, busy, exposed } = summarize(spans, 2);
+  const { ops, busy, exposed } = summarize(spans, 2).costs;
   expect(exposed).toBeCloseTo(1.25);
   expect(busy).toEqual({ compute: 3, comm: 2, sparse: 1 });
   expect(ops[0]).toEqual({
