@@ -1,8 +1,10 @@
 // What ways to use negatives give in quality: ML-1M (or another log), several seeds each, mean and spread of the test
-// figures, beside the paper's Table 8. Hours of work: every run has checkpoints, and a script that is started again goes on
-// where it was ended, run by run. Needs the built command line: npm run build.
+// figures, beside the paper's Table 8. Every run has checkpoints, and a script that is started again goes on where it was
+// ended, run by run, seed by seed. Validation comes once, at the end: no epoch is chosen. Needs the built command line:
+// npm run build.
 //
-//   node scripts/quality-negatives.mjs STORE [--out quality-negatives] [--seeds 3] [--recipe ml-1m-hstu] [--only '64 real']
+//   node scripts/quality-negatives.mjs STORE [--out quality-negatives] [--seeds 3] [--only '64 real']
+//     [--recipe ml-1m-hstu] [--set epochs=12 --set optimizer.schedule.kind=cosine]      settings of all runs
 //   node scripts/quality-negatives.mjs STORE --table     prints the table of what is there
 //   node scripts/quality-negatives.mjs STORE --quick     one epoch of a small model: that it runs
 
@@ -14,13 +16,16 @@ import { parseArgs } from 'node:util';
 
 const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 
-/** By name: settings of a run, and what the paper's Table 8 has for it (HR@100, HR@1000, NDCG@10, NDCG@200; small model). */
+/** By name: settings of a run, and what the paper's Table 8 has for it (HR@100, HR@1000, NDCG@10, NDCG@200). */
 const WAYS = {
-  '128 real': { set: ['count=128'], paper: '.1020 .3174 .0114 .0331' },
+  '128 real': { set: ['count=128'], paper: 'small .1020 .3174 .0114 .0331; large .0235 .3204 .0123 .0347' },
   '128 real, FP16': { set: ['count=128', 'storage=f16'] },
   '64 real': { set: ['count=64'] },
-  '64, k = 2': { set: ['count=64', 'sharing.factor=2'], paper: '.1060 .3172 .0128 .0349' },
-  '64, k = 4': { set: ['count=64', 'sharing.factor=4'] },
+  '64, k = 2': {
+    set: ['count=64', 'sharing.factor=2'],
+    paper: 'small .1060 .3172 .0128 .0349; large .0238 .3136 .0123 .0341',
+  },
+  '64, k = 4': { set: ['count=64', 'sharing.factor=4'], paper: 'large .0257 .3183 .0134 .0360' },
   '32, k = 4': { set: ['count=32', 'sharing.factor=4'] },
   'pool of 1,024, 128 of it': { set: ['count=128', 'pool=1024'] },
 };
@@ -32,6 +37,7 @@ const { values, positionals } = parseArgs({
     out: { type: 'string', default: 'quality-negatives' },
     seeds: { type: 'string', default: '3' },
     recipe: { type: 'string', default: 'ml-1m-hstu' },
+    set: { type: 'string', multiple: true, default: [] },
     only: { type: 'string', multiple: true },
     quick: { type: 'boolean', default: false },
     table: { type: 'boolean', default: false },
@@ -52,9 +58,11 @@ process.stdout.write(text);
 /** Seeds one after the other, so that the table fills evenly. A run that has ended is left as it is. */
 function train(name, seed) {
   const run = runOf(name, seed);
-  if (existsSync(join(run, 'report.json'))) return;
+  if (figuresOf(name, seed)) return;
   const settings = [
     `seed=${seed}`,
+    'evaluation.every=1000000',
+    ...values.set,
     ...WAYS[name].set.map(setting => `loss.negatives.${setting}`),
     ...(values.quick ? ['epochs=1', 'model.d=16', 'model.blocks=1', 'model.heads=1'] : []),
   ];
@@ -69,17 +77,19 @@ function runOf(name, seed) {
   return join(values.out, `${name.replaceAll(/[^\w]+/g, '-')}-seed-${seed}`);
 }
 
-/** Test figures of a run that has ended, by name. */
+/** Test figures of a run that came to its end, by name. */
 function figuresOf(name, seed) {
-  const report = join(runOf(name, seed), 'report.json');
-  return existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).test.metrics.model : undefined;
+  const path = join(runOf(name, seed), 'report.json');
+  if (!existsSync(path)) return undefined;
+  const { reason, test } = JSON.parse(readFileSync(path, 'utf8'));
+  return reason === 'interrupted' ? undefined : test.metrics.model;
 }
 
 function tableOf() {
   const rows = names.map(name => {
     const found = seeds.map(seed => figuresOf(name, seed)).filter(test => test !== undefined);
     const cells = FIGURES.map(figure => meanAndSpread(found.map(test => test[figure].value)));
-    return `| ${[name, ...cells, found.length, WAYS[name].paper ?? ''].join(' | ')} |`;
+    return `| ${[name, ...cells, `${found.length} of ${seeds.length}`, WAYS[name].paper ?? ''].join(' | ')} |`;
   });
   const head = [
     'negatives',

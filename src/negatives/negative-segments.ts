@@ -1,5 +1,6 @@
 // A lane's negatives as segments that follow one another through two buffers: while the loss computes with one, the rows
-// of the next are fetched. Memory is that of two segments, whatever R.
+// of the next are fetched. Memory is that of two segments, whatever R. Where all rows that there are fit into as much, each is
+// fetched once for the whole lane, before the loss begins.
 //
 // P positions, R draws each, S positions of a segment, D width.
 
@@ -17,7 +18,7 @@ export interface SegmentOptions {
   from: Tensor<RowDtype>;
   /** Rows of `from`; a pool is one position. */
   ids: Tensor<'i32'>; // [P, R]
-  /** S; 0 for all positions at once. */
+  /** S; 0 for all positions at once. Fewer segments are made where they need no more memory. */
   size: number;
   normalizedEps?: number | undefined;
   stream: StreamName;
@@ -26,13 +27,18 @@ export interface SegmentOptions {
 export class NegativeSegments implements Iterable<Segment> {
   readonly #options: SegmentOptions;
   readonly #places: Tensor<'i32'>;
+  /** Positions of a segment. */
+  readonly #size: number;
   readonly #fetched: Segment[] = [];
   #next = 0;
+  #count = 0;
 
   /** Fetches the first two segments at once. */
   constructor(options: SegmentOptions) {
+    const { device, from, ids, size } = options;
     this.#options = options;
-    this.#places = options.device.tensor(options.ids.shape, 'i32');
+    this.#places = device.tensor(ids.shape, 'i32');
+    this.#size = size === 0 || from.rows <= 2 * size * ids.cols ? ids.rows : size;
     this.#fetch();
     this.#fetch();
   }
@@ -50,12 +56,13 @@ export class NegativeSegments implements Iterable<Segment> {
   }
 
   #fetch(): void {
-    const { device, buffers, ids, size, from: table, stream, normalizedEps } = this.#options;
+    const { device, buffers, ids, from: table, stream, normalizedEps } = this.#options;
     const from = this.#next;
-    const count = Math.min(size || ids.rows, ids.rows - from);
+    const count = Math.min(this.#size, ids.rows - from);
     if (count <= 0) return;
     this.#next += count;
-    const into = buffers.next(Math.max(1, Math.min(count * ids.cols, table.rows)), table.cols);
+    const room = Math.max(1, Math.min(count * ids.cols, table.rows));
+    const into = buffers.take(this.#count++ % 2 === 0 ? 0 : 1, room, table.cols);
     const positions = { from, count };
     const options = { from: table, ids, positions, normalizedEps, into, places: this.#places };
     this.#fetched.push({ ...positions, fetched: fetchNegatives(device, options, stream) });

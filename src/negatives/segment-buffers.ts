@@ -1,6 +1,7 @@
-// Two buffers that segments of negatives take in turn, lane after lane. A buffer is written again once the loss has read it:
-// streams wait for that by themselves. Buffers of their own for each segment would not do: memory that two streams use goes
-// back only when one of them has passed, and work is enqueued far ahead of that.
+// Two buffers that segments of negatives take in turn, lane after lane; a lane of one segment uses the first alone. A
+// buffer is written again once the loss has read it: streams wait for that by themselves. Buffers of their own for each
+// segment would not do: memory that two streams use goes back only when one of them has passed, and work is enqueued far
+// ahead of that.
 
 import type { Device } from '../native/device.js';
 import type { RowBuffer } from '../ops/fetch-negatives.js';
@@ -10,21 +11,19 @@ export class SegmentBuffers {
   readonly #device: Device;
   readonly #dtype: RowDtype;
   readonly #buffers: [RowBuffer | undefined, RowBuffer | undefined] = [undefined, undefined];
-  #turn = 0;
 
   constructor(device: Device, dtype: RowDtype) {
     this.#device = device;
     this.#dtype = dtype;
   }
 
-  /** The next buffer, with room for so many rows at least. It is in use until the one after the next is asked for. */
-  next(room: number, width: number): RowBuffer {
-    this.#turn = 1 - this.#turn;
-    const known = this.#buffers[this.#turn];
+  /** The first or the second buffer, with room for so many rows at least. What was in it is read no more. */
+  take(which: 0 | 1, room: number, width: number): RowBuffer {
+    const known = this.#buffers[which];
     if (known && known.rows.rows >= room && known.rows.cols === width) return known;
     dispose(known);
     const made = { rows: this.#device.tensor([room, width], this.#dtype), factors: this.#device.tensor([1, room]) };
-    this.#buffers[this.#turn] = made;
+    this.#buffers[which] = made;
     return made;
   }
 

@@ -97,15 +97,16 @@ export class Objective {
   }
 
   /** [1, 3] draws, masked and repeated ones over all trained tokens of a lane. The caller owns it. */
-  count(device: Device, { events, draws }: { events: MaskedEvents; draws: Draws }): Tensor<'i64'> | undefined {
-    if (draws.kind === 'pool') return undefined;
-    const members = draws.kind === 'groups' ? draws.members : undefined;
-    return countNegatives(device, {
-      positives: events.targets,
-      negatives: draws.ids,
-      members,
-      history: this.#history(events),
-    });
+  count(device: Device, { events, draws }: { events: MaskedEvents; draws: Draws }): Tensor<'i64'> {
+    const counted = { positives: events.targets, negatives: draws.ids, history: this.#history(events) };
+    if (draws.kind === 'tokens') return countNegatives(device, counted);
+    if (draws.kind === 'groups') return countNegatives(device, { ...counted, members: draws.members });
+    const { size } = events.targets;
+    using everybody = device.from(
+      Int32Array.from({ length: size }, (_, token) => token),
+      [1, size],
+    );
+    return countNegatives(device, { ...counted, members: everybody });
   }
 
   /** [1, 1] the loss against sampled negatives. */

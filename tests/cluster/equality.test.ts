@@ -49,12 +49,24 @@ async function results(ways: readonly Way[], steps: number): Promise<(Way & Resu
 }
 
 function waysOf(setting: string): Way[] {
+  if (setting.includes('FP16')) return segmentedWays(setting);
   const ahead: Staleness[] = /full|adamw/.test(setting) ? [0] : [0, 1, 2, 'exact'];
   return ahead.flatMap(staleness => [
     wayOf(setting, { ranks: 1, groupSize: 1, overlap: 'off', staleness }),
     wayOf(setting, { ranks: 3, groupSize: 3, threads: 2, overlap: 'off', staleness }),
     wayOf(setting, { ranks: 4, groupSize: 2, staleness }),
     ...(staleness === 0 ? [2, 1].map(groupSize => wayOf(setting, { ranks: 2, groupSize })) : []),
+  ]);
+}
+
+/** Negatives in segments and all at once, on 1 to 4 ranks. */
+function segmentedWays(setting: string): Way[] {
+  return [0, 5].flatMap(segment => [
+    wayOf(setting, { ranks: 1, groupSize: 1, overlap: 'off', segment }),
+    wayOf(setting, { ranks: 2, groupSize: 2, segment }),
+    wayOf(setting, { ranks: 3, groupSize: 3, threads: 2, segment }),
+    wayOf(setting, { ranks: 4, groupSize: 2, segment }),
+    wayOf(setting, { ranks: 4, groupSize: 4, segment, staleness: 'exact' }),
   ]);
 }
 

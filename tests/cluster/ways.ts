@@ -17,6 +17,11 @@ export const SETTINGS: Readonly<Record<string, readonly string[]>> = {
     'loss.negatives.mask=history',
     'optimizer.table=row-adagrad',
   ],
+  'hstu, FP16 negatives, shared, lazy-adam': [
+    'loss.negatives.storage=f16',
+    'loss.negatives.sharing.factor=2',
+    'optimizer.table=lazy-adam',
+  ],
 };
 
 const SMALL = [
@@ -45,13 +50,28 @@ export type Staleness = 0 | 1 | 2 | 'exact';
 /** `exact` must end as 0 does. */
 export function wayOf(
   setting: string,
-  how: { ranks: number; groupSize: number; threads?: number; overlap?: 'on' | 'off'; staleness?: Staleness },
+  how: {
+    ranks: number;
+    groupSize: number;
+    threads?: number;
+    overlap?: 'on' | 'off';
+    staleness?: Staleness;
+    /** Of negatives in FP16; a lane has more rows than fit into two segments. */
+    segment?: number;
+  },
 ): Way {
-  const { ranks, groupSize, threads = 1, overlap = 'on', staleness = 0 } = how;
+  const { ranks, groupSize, threads = 1, overlap = 'on', staleness = 0, segment = 0 } = how;
   const same = staleness === 'exact' ? 0 : staleness;
-  const settings = [...SMALL, ...SETTINGS[setting]!, `overlap=${overlap}`, `staleness=${staleness}`];
+  const settings = [
+    ...SMALL,
+    ...SETTINGS[setting]!,
+    `overlap=${overlap}`,
+    `staleness=${staleness}`,
+    `loss.negatives.segment=${segment}`,
+  ];
+  const where = `${ranks} ranks in groups of ${groupSize}, ${threads} threads, overlap ${overlap}`;
   return {
-    name: `${setting}: ${ranks} ranks in groups of ${groupSize}, ${threads} threads, overlap ${overlap}, staleness ${staleness}`,
+    name: `${setting}: ${where}, segments of ${segment}, staleness ${staleness}`,
     kind: `${setting}, staleness ${same}`,
     ranks,
     groupSize,

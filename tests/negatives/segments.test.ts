@@ -113,6 +113,25 @@ test('no more than two segments are held, whatever the number of draws', async (
   expect(device.stats().reservedBytes - before).toBeLessThan(2.5 * segment + 1.5 * places + 4 * (ITEMS / 8) + 65_536);
 });
 
+test('where all rows fit into two segments, each is fetched once for the whole lane', async () => {
+  using device = Device.open({ threads: 1 });
+  const from = device.tensor([20 * DRAWS, 64]);
+  fillNormal(device, from, KEY, { std: 1 });
+  const ids = device.tensor([TOKENS, DRAWS], 'i32');
+  drawNegatives(device, ids, KEY, { kind: 'uniform', count: from.rows });
+  /** Positions of each segment, and rows that there is room for. */
+  const segmentsOf = (size: number): [number, number][] => {
+    const buffers = new SegmentBuffers(device, 'f16');
+    const segments = new NegativeSegments({ device, buffers, from, ids, size, stream: 'sparse' });
+    const seen = [...segments].map(({ count, fetched }): [number, number] => [count, fetched!.rows.rows]);
+    segments.dispose();
+    return seen;
+  };
+  expect(segmentsOf(9)).toEqual([...Array.from({ length: 5 }, () => [9, 9 * DRAWS]), [5, 9 * DRAWS]]);
+  expect(segmentsOf(10)).toEqual([[TOKENS, 20 * DRAWS]]);
+  await device.sync();
+});
+
 /** |a - b| / |b|. */
 function distance(a: Float32Array, b: Float32Array): number {
   const length = (values: Iterable<number>) => Math.sqrt([...values].reduce((sum, x) => sum + x * x, 0));
