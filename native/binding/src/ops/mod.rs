@@ -7,9 +7,11 @@ mod embedding;
 mod linear;
 mod loss;
 mod measure;
+mod negatives;
 mod norm;
 mod optim;
 mod retrieval;
+mod rows;
 
 use crate::args::Args;
 use crate::fault::Outcome;
@@ -60,20 +62,20 @@ pub const OPS: &[Op] = &[
     op("embedding_apply", embedding::embedding_apply),
     op("embedding_reduce", embedding::embedding_reduce),
     op("sparse_add", embedding::sparse_add),
-    op("unique_ids", embedding::unique_ids),
-    op("stage_rows", embedding::stage_rows),
-    op("read_ahead", embedding::read_ahead),
-    op("copy_rows", embedding::copy_rows),
-    op("fetch_negatives", embedding::fetch_negatives),
-    op("route_ids", embedding::route_ids),
-    op("pick_rows", embedding::pick_rows),
-    op("take_list", embedding::take_list),
-    op("changed_rows", embedding::changed_rows),
-    op("count_changed", embedding::count_changed),
-    op("put_rows", embedding::put_rows),
-    op("draw_negatives", embedding::draw_negatives),
-    op("draw_pool", embedding::draw_pool),
-    op("alias_table", embedding::alias_table),
+    op("unique_ids", rows::unique_ids),
+    op("stage_rows", rows::stage_rows),
+    op("read_ahead", rows::read_ahead),
+    op("copy_rows", rows::copy_rows),
+    op("fetch_negatives", negatives::fetch_negatives),
+    op("route_ids", rows::route_ids),
+    op("pick_rows", rows::pick_rows),
+    op("take_list", rows::take_list),
+    op("changed_rows", rows::changed_rows),
+    op("count_changed", rows::count_changed),
+    op("put_rows", rows::put_rows),
+    op("draw_negatives", negatives::draw_negatives),
+    op("draw_pool", negatives::draw_pool),
+    op("alias_table", negatives::alias_table),
     op("share_negatives", loss::share_negatives),
     op("mask_negatives", loss::mask_negatives),
     op("count_negatives", loss::count_negatives),

@@ -1,0 +1,116 @@
+//! Rows of tables on their way: which a lane reads, copies of them, requests to owners and what changed since.
+
+use super::embedding::{count, nothing, row_list_mut};
+use crate::args::Args;
+use crate::fault::Outcome;
+use turbogr_kernels::embedding::{
+    self, Changed, CopyRows, IdList, MAX_CHANGED, MAX_ID_LISTS, Places, Requests, Routed,
+};
+use turbogr_kernels::mat::MatMut;
+
+pub fn unique_ids(args: &mut Args) -> Outcome {
+    let nothing = IdList {
+        ids: nothing(),
+        places: MatMut {
+            ptr: std::ptr::null_mut(),
+            rows: 0,
+            cols: 0,
+            stride: 0,
+        },
+    };
+    let mut lists = [nothing; MAX_ID_LISTS];
+    let vocabulary = args.usize("vocabulary")?;
+    let count = count(args, "lists", MAX_ID_LISTS)?;
+    for slot in &mut lists[..count] {
+        *slot = IdList {
+            ids: args.mat_of("ids")?,
+            places: args.mat_mut_of("places")?,
+        };
+    }
+    let to = args.slice_mut("to")?;
+    args.work(move |site| Ok(embedding::unique_ids(site.cx, &lists[..count], vocabulary, to)?))
+}
+
+pub fn stage_rows(args: &mut Args) -> Outcome {
+    let (table, ids, to) = (args.rows("table")?, args.slice("ids")?, args.rows_mut("to")?);
+    args.work(move |site| Ok(embedding::stage_rows(site.cx, table, ids, to)?))
+}
+
+pub fn read_ahead(args: &mut Args) -> Outcome {
+    let (table, ids) = (args.mapped_rows("table")?, args.mat_of("ids")?);
+    args.work(move |site| Ok(embedding::read_ahead(site.cx, table, ids)?))
+}
+
+pub fn copy_rows(args: &mut Args) -> Outcome {
+    let work = CopyRows {
+        rows: args.rows("rows")?,
+        from: args.usize("from")?,
+        to: args.rows_mut("to")?,
+        at: args.usize("at")?,
+        count: args.usize("count")?,
+    };
+    args.work(move |site| Ok(embedding::copy_rows(site.cx, work)?))
+}
+
+pub fn route_ids(args: &mut Args) -> Outcome {
+    let (ids, by_place) = (args.slice("ids")?, args.flag("byPlace")?);
+    let to = Routed {
+        local: args.slice_mut("local")?,
+        order: args.slice_mut("order")?,
+        counts: args.slice_mut("counts")?,
+    };
+    args.work(move |_| Ok(embedding::route_ids(ids, by_place, to)?))
+}
+
+pub fn pick_rows(args: &mut Args) -> Outcome {
+    let (rows, ids) = (args.rows("rows")?, args.slice("ids")?);
+    let (counts, to) = (args.slice_opt("counts")?, args.rows_mut("to")?);
+    args.work(move |site| Ok(embedding::pick_rows(site.cx, rows, ids, counts, to)?))
+}
+
+pub fn take_list(args: &mut Args) -> Outcome {
+    let list = (args.slice("ids")?, args.mat("rows")?);
+    let (counts, index) = (args.slice("counts")?, args.usize("index")?);
+    let to = row_list_mut(args)?;
+    args.work(move |site| Ok(embedding::take_list(site.cx, list, counts, index, to)?))
+}
+
+fn requests(args: &mut Args) -> Outcome<Requests<'static>> {
+    Ok(Requests {
+        ids: args.slice("ids")?,
+        counts: args.slice("counts")?,
+    })
+}
+
+pub fn changed_rows(args: &mut Args) -> Outcome {
+    let (requests, list, by_list) = (requests(args)?, args.slice("list")?, args.flag("byList")?);
+    let to = Changed {
+        at: args.slice_mut("at")?,
+        from: args.slice_mut("from")?,
+        counts: args.slice_mut("to counts")?,
+    };
+    args.work(move |_| Ok(embedding::changed_rows(requests, list, by_list, to)?))
+}
+
+pub fn count_changed(args: &mut Args) -> Outcome {
+    let requests = requests(args)?;
+    let mut lists: [&[i32]; MAX_CHANGED] = [&[]; MAX_CHANGED];
+    let count = count(args, "lists", MAX_CHANGED)?;
+    for list in &mut lists[..count] {
+        *list = args.slice("list")?;
+    }
+    let to = args.slice_mut("to")?;
+    args.work(move |_| Ok(embedding::count_changed(requests, &lists[..count], to)?))
+}
+
+pub fn put_rows(args: &mut Args) -> Outcome {
+    let rows = args.rows("rows")?;
+    let places = Places {
+        at: args.slice("at")?,
+        counts: args.slice("counts")?,
+        parts: args.slice("parts")?,
+        order: args.slice_opt("order")?,
+    };
+    let to = args.rows_mut("to")?;
+    args.work(move |site| Ok(embedding::put_rows(site.cx, rows, places, to)?))
+}
