@@ -4,15 +4,17 @@
 //
 //   forward_ms      exchanges that fetch a step's rows, on the rank that comes to them last: transfer, not waiting
 //   node_mb         what leaves a node over its link in a step
-//   exposed_rows    share of the step in which rows are fetched and nothing is computed
-//   exposed_comm    the same for all exchanges; wait, computing and free make up the rest
+//   exposed_rows    share of the step in which rows are sent, or sent again, and nothing is computed, on the rank that comes
+//                   to these exchanges last
+//   exposed_sparse  the same for rows and their gradients
+//   exposed_comm    the same for all exchanges, on all ranks; wait, computing and free make up the rest
 
 import { Command } from '@commander-js/extra-typings';
 import { NodeSpaces, whyNoNodeSpaces } from '../dist/launch/node-spaces.js';
 import { countNumber, positiveNumber } from '../util/number-flags.js';
 import { formatCount, formatShare, table } from '../util/terminal.js';
 import { median } from './measuring.js';
-import type { NetworkSpec, SchemeTurns } from './ranks/network-program.js';
+import type { NetworkSpec, SchemeTurn, SchemeTurns } from './ranks/network-program.js';
 import type { RankCase } from './ranks/rank-case.js';
 import { runRanks } from './ranks/run-ranks.js';
 import { type TurnShares, turnShares } from './ranks/turn-shares.js';
@@ -50,6 +52,7 @@ export interface NetworkRow extends TurnShares {
   forward_ms: number;
   node_mb: number;
   exposed_rows: number;
+  exposed_sparse: number;
   /** Rows that were stale, or sent again. */
   changed: number;
 }
@@ -102,16 +105,16 @@ export function rowOf(
   { turns, changed }: SchemeTurns,
   steps: number,
 ): NetworkRow {
-  const sum = (value: (turn: SchemeTurns['turns'][number][number]) => number) =>
-    turns.flat().reduce((total, turn) => total + value(turn), 0);
+  // Who comes first waits for the others: the shortest of all is the exchange itself.
+  const onLast = (of: (turn: SchemeTurn) => number) => median(turns.map(turn => Math.min(...turn.map(of))));
   return {
     group_size: groupSize,
     staleness,
     step_ms: (median(turns.map(turn => Math.max(...turn.map(({ wall }) => wall)))) / steps) * 1e3,
-    // Who comes first waits for the others: the shortest of all is the exchange itself.
-    forward_ms: (median(turns.map(turn => Math.min(...turn.map(({ fetching }) => fetching)))) / steps) * 1e3,
+    forward_ms: (onLast(({ fetching }) => fetching) / steps) * 1e3,
     node_mb: median(turns.map(turn => Math.max(...turn.map(({ sent }) => sent)))) / steps / 1e6,
-    exposed_rows: sum(({ bareFetching }) => bareFetching) / sum(({ wall }) => wall),
+    exposed_rows: onLast(({ bareRows, wall }) => bareRows / wall),
+    exposed_sparse: onLast(({ bareSparse, wall }) => bareSparse / wall),
     ...turnShares(turns),
     changed,
   };
@@ -124,7 +127,7 @@ function describe({ gbit, size }: Measuring, rows: readonly NetworkRow[]): strin
     row.step_ms.toFixed(0),
     row.forward_ms.toFixed(1),
     row.node_mb.toFixed(1),
-    ...[row.exposed_rows, row.exposed_comm, row.wait, row.compute_ratio, row.changed].map(share =>
+    ...[row.exposed_rows, row.exposed_sparse, row.exposed_comm, row.wait, row.compute_ratio, row.changed].map(share =>
       formatShare(share, 1),
     ),
   ]);
@@ -135,6 +138,7 @@ function describe({ gbit, size }: Measuring, rows: readonly NetworkRow[]): strin
     'rows ms',
     'MB out',
     'rows bare',
+    'sparse bare',
     'exposed',
     'waiting',
     'computing',

@@ -40,14 +40,14 @@ const MODELS: Readonly<Record<string, () => StepCase>> = {
 
 /** Seconds that a turn of steps and one step take, about, where a core does 50 GFLOP/s: large models get fewer tokens. */
 const TURN_SECONDS = 6;
-const STEP_SECONDS = 4;
+const STEP_SECONDS = 6;
 const FEWEST_TOKENS = 1024;
 
 export function benchScaleCommand() {
   return new Command('scale')
     .description('two ranks of one thread against one, and against two copies that do not communicate')
     .addOption(new Option('--model <name...>', 'only these').choices(Object.keys(MODELS)))
-    .option('--turns <count>', 'turns of each kind, one after the other', countNumber, 5)
+    .option('--turns <count>', 'turns of each kind, one after the other', countNumber, 3)
     .option('--rows <count>', 'rows of the item table', countNumber)
     .option('--quick', 'a smaller table and few short turns: shows that it works, measures little')
     .option('--json', 'one JSON object')
@@ -65,7 +65,7 @@ interface ScaleOptions {
 
 /** Models by the names of `MODELS`. */
 export async function benchScale(models: readonly string[], options: ScaleOptions): Promise<ScaleRow[]> {
-  const { quick, rows = quick ? QUICK_ROWS : ROWS, turns = 5 } = options;
+  const { quick, rows = quick ? QUICK_ROWS : ROWS, turns = 3 } = options;
   const found: ScaleRow[] = [];
   for (const name of models) {
     const spec = specOf(MODELS[name]!(), { rows, turns, quick });
@@ -82,7 +82,7 @@ function specOf(model: StepCase, how: { rows: number; turns: number; quick: bool
   const seconds = () => flopsOf(size) / 50e9;
   const most = how.quick ? 0.1 : STEP_SECONDS;
   while (seconds() > most && size.tokens / 2 >= (length ?? FEWEST_TOKENS)) size.tokens /= 2;
-  const steps = Math.max(2, Math.round(TURN_SECONDS / seconds()));
+  const steps = Math.max(1, Math.round(TURN_SECONDS / seconds()));
   return how.quick ? { size, steps: 2, turns: 2 } : { size, steps, turns: how.turns };
 }
 

@@ -2,7 +2,7 @@
 // by their common norm. The three table optimisers are different optimisers, not speeds of one: dense-adamw.ts,
 // lazy-adam.ts, row-adagrad.ts.
 
-import type { RandomKey } from '../native/call.js';
+import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import { adamw, type AdamHyper } from '../ops/adamw.js';
 import { clipScale } from '../ops/clip-scale.js';
@@ -31,6 +31,8 @@ export interface OptimizerSettings {
   readonly clip?: number | undefined;
   /** Of the random numbers that round tables stored in 16 bits. */
   readonly seed?: number;
+  /** Where touched rows of tables are updated (default `compute`). */
+  readonly rowStream?: StreamName;
 }
 
 /** Tables of which this rank has some rows only. */
@@ -87,7 +89,7 @@ export class Optimizer {
   apply(given: Gradients, { step, lr, tableLr }: StepRates): Gradients {
     const tables = given.tables.map((gradient, i) => gradient && this.#tables[i]!.prepare(gradient));
     const gradients = { dense: given.dense, tables };
-    const { clip, beta1, beta2, eps, weightDecay } = this.#settings;
+    const { clip, beta1, beta2, eps, weightDecay, rowStream: stream } = this.#settings;
     const gradScale = clip === undefined ? undefined : this.#clip(gradients, clip);
     const hyper = (rate: number, decay: number): AdamHyper => ({
       lr: rate,
@@ -106,7 +108,7 @@ export class Optimizer {
     });
     tables.forEach((gradient, i) => {
       const rounding = this.#rounding(i, step);
-      if (gradient) this.#tables[i]!.apply(gradient, { hyper: hyper(tableLr, 0), gradScale, rounding });
+      if (gradient) this.#tables[i]!.apply(gradient, { hyper: hyper(tableLr, 0), gradScale, rounding, stream });
     });
     return gradients;
   }

@@ -1,6 +1,6 @@
 // What the table optimisers share: one interface, and how a gradient in any of its forms becomes an update.
 
-import type { RandomKey } from '../native/call.js';
+import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { AdamHyper } from '../ops/adamw.js';
 import { embeddingApply, embeddingUpdate, type TableUpdate } from '../ops/embedding-update.js';
@@ -27,6 +27,7 @@ export interface TableStep {
   readonly gradScale?: Tensor<'f32'> | undefined;
   /** Random numbers by which rows stored in 16 bits are rounded. */
   readonly rounding?: RandomKey | undefined;
+  readonly stream?: StreamName | undefined;
 }
 
 /** The optimiser of one table, with its state. */

@@ -108,13 +108,15 @@ export class Learner {
       decays: this.model.specs.map(spec => spec.decay),
       tables: this.model.tables,
     };
+    // Where rows are fetched ahead of the updates, computing goes on while gradients of rows travel and are applied.
+    const rowStream = config.staleness === 0 ? 'compute' : streamOf(this.#kind, 'rows');
     this.#parts = {
       device,
       model: this.model,
       objective: new Objective({ device, scorer: this.model.scorer, config: config.loss, counts }),
       optimizer: new Optimizer(
         device,
-        { ...config.optimizer, seed: config.seed },
+        { ...config.optimizer, seed: config.seed, rowStream },
         trained,
         divided
           ? {
@@ -130,7 +132,7 @@ export class Learner {
       groups,
       divided,
       staged: staged || divided || config.staleness !== 0,
-      stale: new StaleRows(device, this.model.items, config.staleness),
+      stale: new StaleRows(device, this.model.items, config.staleness, rowStream),
       rankSum:
         world.size > 1
           ? new RankSum({

@@ -13,6 +13,7 @@ import { DenseSum } from './dense-sum.js';
 import type { Partial } from './lane-tree.js';
 import { gatherNodes, type RankNode, type Wishes } from './rank-nodes.js';
 import { type ListPart, RowSum } from './row-sum.js';
+import { STAGES } from './stages.js';
 
 export interface RankSumOptions {
   device: Device;
@@ -54,6 +55,7 @@ export class RankSum {
       const parts = nodes.filter(({ note }) => note.dense[i]).map(node => ({ ...node, own: node.own?.dense[i] }));
       dense[i] = this.#dense.total(lanes, parts, parameters[i]!.gradient);
     }
+    this.#options.device.tag(-1, STAGES.indexOf('reduce')); // to tell rows from dense gradients in the spans
     return { dense, tables: tables.map((table, i) => this.#sumTable(lanes, nodes, table, i)) };
   }
 

@@ -7,6 +7,7 @@
 // U rows of a list, D width.
 
 import type { Config } from '../config/schema.js';
+import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { RowList } from '../ops/row-list.js';
 import { stageRows } from '../ops/staged-rows.js';
@@ -35,12 +36,15 @@ export class StaleRows {
   readonly exact: boolean;
   readonly #device: Device;
   readonly #table: Table;
+  readonly #stream: StreamName;
   /** The last `ahead` updates, oldest first. */
   readonly #changes: Change[] = [];
 
-  constructor(device: Device, table: Table, staleness: Config['staleness']) {
+  /** `stream`: where updates of the table are applied. */
+  constructor(device: Device, table: Table, staleness: Config['staleness'], stream: StreamName) {
     this.#device = device;
     this.#table = table;
+    this.#stream = stream;
     this.exact = staleness === 'exact';
     this.ahead = staleness === 'exact' ? 1 : staleness;
   }
@@ -49,7 +53,7 @@ export class StaleRows {
   remember(step: number, { ids }: RowList): () => void {
     const value = this.#table.value;
     if (!isF32(value)) throw new Error(`table ${this.#table.name} is ${value.dtype}: stale rows are f32`);
-    const before = this.exact ? undefined : stageRows(this.#device, { from: value, ids, dtype: 'f32' });
+    const before = this.exact ? undefined : stageRows(this.#device, { from: value, ids, dtype: 'f32' }, this.#stream);
     return () => this.#push({ step, ids, before });
   }
 

@@ -122,12 +122,14 @@ export class StepRun {
     const { device, stale } = this.#parts;
     const changed = stale.changed(this.#input.rates.step);
     if (changed.length === 0) return;
+    device.tag(-1, STAGES.indexOf('rows'));
     using counts = device.from(BigInt64Array.of(0n, 0n), [1, 2], { stream });
     for (const fetch of this.#fetches) {
       countChanged(device, fetch.requests, changed, counts, stream);
       if (stale.exact) fetch.refresh(changed[0]!, stream);
     }
     this.#changed = device.read(counts, stream);
+    device.tag(-1);
     this.#changed.catch(() => undefined); // the same error as the loss's
   }
 

@@ -6,7 +6,7 @@ import { withRanks } from '../../dist/launch/rank-life.js';
 import { formGroups } from '../../dist/shard/rank-groups.js';
 import type { Span } from '../../events/chrome-trace.js';
 import { Device } from '../../native/device.js';
-import { STAGES } from '../../train/stages.js';
+import { type StageName, STAGES } from '../../train/stages.js';
 import type { RankCase } from './rank-case.js';
 import { StepLoop } from './step-loop.js';
 import { type StepTimes, unionLength } from '../../train/step-shares.js';
@@ -22,8 +22,10 @@ export interface NetworkSpec {
 export interface SchemeTurn extends StepTimes {
   /** Seconds of exchanges that fetch rows. */
   fetching: number;
-  /** The part of them beside which nothing was computed. */
-  bareFetching: number;
+  /** The part of them beside which nothing was computed, rows that are sent again included. */
+  bareRows: number;
+  /** The same for gradients of rows, too. */
+  bareSparse: number;
   /** Bytes that the rank's host sent over its link. */
   sent: number;
 }
@@ -51,7 +53,7 @@ await withRanks(async ({ world }) => {
       const before = sentBytes();
       const times = await loop.run(steps);
       await gatherJson(world, 'done');
-      found.push(await gatherJson(world, { ...times, ...fetchTimes(loop.spans), sent: sentBytes() - before }));
+      found.push(await gatherJson(world, { ...times, ...sparseTimes(loop.spans), sent: sentBytes() - before }));
     }
     const { read, changed } = loop.rows;
     results.push({ turns: found, changed: read === 0 ? 0 : changed / read });
@@ -63,12 +65,16 @@ function sentBytes(): number {
   return Number(readFileSync(LINK, 'utf8'));
 }
 
-function fetchTimes(spans: readonly Span[]): { fetching: number; bareFetching: number } {
-  const rows = STAGES.indexOf('rows');
+function sparseTimes(spans: readonly Span[]): Pick<SchemeTurn, 'fetching' | 'bareRows' | 'bareSparse'> {
   const intervals = (of: (span: Span) => boolean) =>
     spans.filter(of).map(({ start, end }): readonly [number, number] => [start, end]);
-  const fetches = intervals(({ stream, stage }) => stream === 'comm' && stage === rows);
+  const exchanges = (...stages: StageName[]) =>
+    intervals(({ stream, stage }) => stream === 'comm' && stages.some(name => STAGES.indexOf(name) === stage));
   const kernels = intervals(({ stream }) => stream !== 'comm');
-  const bare = unionLength([...fetches, ...kernels]) - unionLength(kernels);
-  return { fetching: unionLength(fetches) / 1e6, bareFetching: bare / 1e6 };
+  const bare = (of: ReturnType<typeof exchanges>) => (unionLength([...of, ...kernels]) - unionLength(kernels)) / 1e6;
+  return {
+    fetching: unionLength(exchanges('rows')) / 1e6,
+    bareRows: bare(exchanges('rows')),
+    bareSparse: bare(exchanges('rows', 'reduce')),
+  };
 }
