@@ -189,6 +189,15 @@ export const configSchema = z.strictObject({
     .enum(['on', 'off'])
     .default('on')
     .describe('sparse work of a lane beside the computing of another. Never changes a result'),
+  pipeline: positive
+    .max(6)
+    .default(2)
+    .describe(
+      'lanes of a step that are under way at once where overlap is on: one computes, rows of the others are fetched. Never changes a result',
+    ),
+  checkReplicas: positive
+    .default(100)
+    .describe('steps from one comparison of what several ranks hold to the next. Never changes a result'),
   mapTables: z
     .boolean()
     .default(false)

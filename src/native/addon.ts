@@ -65,6 +65,7 @@ export interface Addon {
   alloc(device: number, dtype: number, rows: number, cols: number, panels: boolean): number | NativeFault;
   allocMapped(device: number, folder: string, dtype: number, rows: number, cols: number): number | NativeFault;
   view(device: number, handle: number, from: number, cols: number): number | NativeFault;
+  range(device: number, handle: number, from: number, count: number): number | NativeFault;
   free(device: number, handle: number): NativeFault | null;
   upload(device: number, stream: number, handle: number, data: ArrayBufferView, finite: boolean): NativeFault | null;
   read(device: number, stream: number, handle: number): Promise<ArrayBuffer | NativeFault>;

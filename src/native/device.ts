@@ -155,6 +155,10 @@ export class Device implements TensorHome {
     return accept(this.#addon.view(this.#id, handle, from, cols));
   }
 
+  range(handle: number, from: number, count: number): number {
+    return accept(this.#addon.range(this.#id, handle, from, count));
+  }
+
   /** Through `Tensor.dispose`. A device that was closed has freed everything already. */
   free(handle: number): void {
     const fault = this.#addon.free(this.#id, handle);

@@ -22,11 +22,14 @@ export type TableGradient =
   /** All rows, [V, D]. */
   | { readonly kind: 'dense'; readonly grad: Tensor<'f32'> };
 
+export type DenseGradients = readonly (Tensor<'f32'> | undefined)[];
+export type TableGradients = readonly (TableGradient | undefined)[];
+
 export interface Gradients {
-  /** By parameter; absent where no op gave a gradient. */
-  readonly dense: readonly (Tensor<'f32'> | undefined)[];
+  /** By parameter, or by slice of one; absent where no op gave a gradient. */
+  readonly dense: DenseGradients;
   /** By table. */
-  readonly tables: readonly (TableGradient | undefined)[];
+  readonly tables: TableGradients;
 }
 
 /** A source of rows that has collected a gradient: a table, or rows staged from it. */
@@ -60,27 +63,30 @@ export class GradientSums {
 
   /** Takes what the ops of a lane left with parameters and tables. */
   take(options: TakeOptions): Gradients {
-    return {
-      dense: this.#trained.parameters.map(({ gradient }) => gradient.take()),
-      tables: this.#trained.tables.map(table => this.#takeTable(table, options)),
-    };
+    return { dense: this.takeDense(), tables: this.takeTables(options) };
+  }
+
+  takeDense(): DenseGradients {
+    return this.#trained.parameters.map(({ gradient }) => gradient.take());
+  }
+
+  takeTables(options: TakeOptions): TableGradients {
+    return this.#trained.tables.map(table => this.#takeTable(table, options));
+  }
+
+  /** left + right of one parameter. Both are used up. */
+  addDense(parameter: number, left: Tensor<'f32'>, right: Tensor<'f32'>, stream?: StreamName): Tensor<'f32'> {
+    add(this.#device, 1, { x: right, y: left }, stream);
+    this.#trained.parameters[parameter]!.gradient.giveBack(right);
+    return left;
   }
 
   /** left + right; an absent one is skipped. Both are used up. */
-  add(left: Gradients, right: Gradients, stream?: StreamName): Gradients {
-    const { parameters, tables } = this.#trained;
-    return {
-      dense: parameters.map(({ gradient }, i) =>
-        either(left.dense[i], right.dense[i], (y, x) => {
-          add(this.#device, 1, { x, y }, stream);
-          gradient.giveBack(x);
-          return y;
-        }),
-      ),
-      tables: tables.map((table, i) =>
-        either(left.tables[i], right.tables[i], (y, x) => this.#addTables(table, y, x, stream)),
-      ),
-    };
+  addTables(left: TableGradients, right: TableGradients, stream?: StreamName): TableGradients {
+    return this.#trained.tables.map((table, i) => {
+      const [y, x] = [left[i], right[i]];
+      return x && y ? this.#addTable(table, y, x, stream) : (y ?? x);
+    });
   }
 
   /** Gives the memory back to the owners. */
@@ -122,7 +128,7 @@ export class GradientSums {
     }
   }
 
-  #addTables(table: Table, left: TableGradient, right: TableGradient, stream?: StreamName): TableGradient {
+  #addTable(table: Table, left: TableGradient, right: TableGradient, stream?: StreamName): TableGradient {
     if (left.kind === 'dense' && right.kind === 'dense') {
       add(this.#device, 1, { x: right.grad, y: left.grad }, stream);
       table.gradient.giveBack(right.grad);
@@ -137,10 +143,4 @@ export class GradientSums {
     disposeRowList(right.list);
     return { kind: 'rows', list };
   }
-}
-
-/** Both combined, or the one that is there. */
-function either<T>(left: T | undefined, right: T | undefined, both: (left: T, right: T) => T): T | undefined {
-  if (left === undefined) return right;
-  return right === undefined ? left : both(left, right);
 }

@@ -8,8 +8,9 @@ import { adamw, type AdamHyper } from '../ops/adamw.js';
 import { clipScale } from '../ops/clip-scale.js';
 import { EXACT_WORDS, squareSum } from '../ops/square-sum.js';
 import type { Table } from '../ops/table.js';
-import { isF32, type Tensor } from '../tensor/tensor.js';
+import { isF32, type Shape, type Tensor } from '../tensor/tensor.js';
 import { DenseAdamW } from './dense-adamw.js';
+import { type DenseSlice, wholeSlices } from './dense-slices.js';
 import type { Gradients, Trained } from './gradients.js';
 import { LazyAdam } from './lazy-adam.js';
 import { RowAdagrad } from './row-adagrad.js';
@@ -35,13 +36,27 @@ export interface OptimizerSettings {
   readonly rowStream?: StreamName;
 }
 
-/** Tables of which this rank has some rows only. */
-export interface DividedTables {
-  /** Ranks over which the rows are divided. */
-  readonly owners: number;
-  has(table: Table): boolean;
-  /** `all` becomes what every owner has in `own`, one after the other. */
+/** What of a model this rank updates, where several do. */
+export interface RankShare {
+  readonly ranks: number;
+  /** Of the dense parameters. */
+  readonly slices: readonly DenseSlice[];
+  /** Tables of which this rank has some rows only. */
+  isDivided(table: Table): boolean;
+  /** Whether those rows count in the norm here; a peer has the same ones, and one of them counts. */
+  readonly countsRows: boolean;
+  /** `all` becomes what every rank has in `own`, one after the other. */
   gather(own: Tensor<'i64'>, all: Tensor<'i64'>): void;
+}
+
+/** The moments of a slice of a parameter: `<parameter>.m`, `<parameter>.v`. */
+export interface Moment {
+  readonly name: string;
+  /** Where the slice begins. */
+  readonly start: number;
+  readonly value: Tensor<'f32'>;
+  /** Of the whole parameter. */
+  readonly shape: Shape;
 }
 
 export interface StepRates {
@@ -55,37 +70,40 @@ export class Optimizer {
   readonly #device: Device;
   readonly #settings: OptimizerSettings;
   readonly #trained: Trained;
-  /** Of the parameters, in their order: `<parameter>.m`, `<parameter>.v`. */
-  readonly #moments: readonly (readonly [m: NamedState, v: NamedState])[];
+  readonly #slices: readonly DenseSlice[];
+  /** By slice. */
+  readonly #moments: readonly (readonly [m: Moment, v: Moment])[];
   readonly #tables: readonly TableOptimizer[];
-  readonly #divided: DividedTables | undefined;
-  /** [1, (1 + n) * EXACT_WORDS] square sums: of what every rank has, then of each owner's rows. */
+  readonly #share: RankShare | undefined;
+  /** [1, (1 + n) * EXACT_WORDS] square sums: of what every rank has, then of each rank's own. */
   readonly #norm: Tensor<'i64'>;
   readonly #sums: { common: Tensor<'i64'>; own: Tensor<'i64'>; all: Tensor<'i64'> | undefined };
   readonly #scale: Tensor<'f32'>;
 
-  constructor(device: Device, settings: OptimizerSettings, trained: Trained, divided?: DividedTables) {
+  constructor(device: Device, settings: OptimizerSettings, trained: Trained, share?: RankShare) {
     this.#device = device;
-    this.#divided = divided;
+    this.#share = share;
     this.#settings = settings;
     this.#trained = trained;
-    this.#moments = trained.parameters.map(({ name, value: { shape } }) => [
-      zeros(device, `${name}.m`, shape),
-      zeros(device, `${name}.v`, shape),
-    ]);
+    this.#slices = share?.slices ?? wholeSlices(trained.parameters);
+    this.#moments = this.#slices.map(slice => [this.#zeros('m', slice), this.#zeros('v', slice)]);
     const TableRule = TABLE_OPTIMIZERS[settings.table];
     this.#tables = trained.tables.map(table => new TableRule(device, table));
-    const owners = divided?.owners ?? 0;
-    this.#norm = device.tensor([1, (1 + owners) * EXACT_WORDS], 'i64');
+    const ranks = share?.ranks ?? 0;
+    this.#norm = device.tensor([1, (1 + ranks) * EXACT_WORDS], 'i64');
+    const common = this.#norm.columns(0, EXACT_WORDS);
     this.#sums = {
-      common: this.#norm.columns(0, EXACT_WORDS),
-      own: device.tensor([1, EXACT_WORDS], 'i64'),
-      all: divided && this.#norm.columns(EXACT_WORDS, owners * EXACT_WORDS),
+      common,
+      own: share ? device.tensor([1, EXACT_WORDS], 'i64') : common,
+      all: share && this.#norm.columns(EXACT_WORDS, ranks * EXACT_WORDS),
     };
     this.#scale = device.tensor([1, 1]);
   }
 
-  /** Applies the gradients, which stay the caller's: the ones returned, in the form in which they were applied. */
+  /**
+   * Applies the gradients, dense ones by slice of this rank. They stay the caller's: the ones returned, in the form in which
+   * they were applied.
+   */
   apply(given: Gradients, { step, lr, tableLr }: StepRates): Gradients {
     const tables = given.tables.map((gradient, i) => gradient && this.#tables[i]!.prepare(gradient));
     const gradients = { dense: given.dense, tables };
@@ -99,11 +117,11 @@ export class Optimizer {
       weightDecay: decay,
       step,
     });
-    this.#trained.parameters.forEach(({ value: p }, i) => {
+    this.#slices.forEach(({ parameter, value: p }, i) => {
       const g = gradients.dense[i];
       if (!g) return;
       const [m, v] = this.#moments[i]!;
-      const rates = hyper(lr, this.#trained.decays[i] ? weightDecay : 0);
+      const rates = hyper(lr, this.#trained.decays[parameter] ? weightDecay : 0);
       adamw(this.#device, { p, g, m: m.value, v: v.value, hyper: rates, gradScale });
     });
     tables.forEach((gradient, i) => {
@@ -113,9 +131,20 @@ export class Optimizer {
     return gradients;
   }
 
-  /** Optimiser state by name, for checkpoints. */
-  state(): NamedState[] {
-    return [...this.#moments.flat(), ...this.#tables.flatMap(table => table.state)];
+  /** Of the dense parameters, as far as this rank has them, for checkpoints. */
+  moments(): Moment[] {
+    return this.#moments.flat();
+  }
+
+  /** Of the tables, for checkpoints. */
+  tableState(): NamedState[] {
+    return this.#tables.flatMap(table => table.state);
+  }
+
+  #zeros(suffix: string, { parameter, start, value: { shape } }: DenseSlice): Moment {
+    const { name, value: whole } = this.#trained.parameters[parameter]!;
+    const { value } = zeros(this.#device, name, shape);
+    return { name: `${name}.${suffix}`, start, value, shape: whole.shape };
   }
 
   #rounding(table: number, step: number): RandomKey | undefined {
@@ -126,17 +155,18 @@ export class Optimizer {
   /** Factor that brings the norm of all gradients to `most` at most. */
   #clip({ dense, tables }: Gradients, most: number): Tensor<'f32'> {
     const device = this.#device;
-    const divided = this.#divided;
+    const share = this.#share;
     const { common, own, all } = this.#sums;
-    for (const sum of [common, own]) device.upload(sum, new BigInt64Array(EXACT_WORDS));
+    for (const sum of new Set([common, own])) device.upload(sum, new BigInt64Array(EXACT_WORDS));
     for (const grad of dense) {
-      if (grad) squareSum(device, grad, { to: common, accumulate: true });
+      if (grad) squareSum(device, grad, { to: own, accumulate: true });
     }
     tables.forEach((gradient, i) => {
-      const table = this.#trained.tables[i]!;
-      if (gradient) this.#tables[i]!.squareSum(gradient, divided?.has(table) ? own : common);
+      const divided = share?.isDivided(this.#trained.tables[i]!) ?? false;
+      if (!gradient || (divided && !share?.countsRows)) return;
+      this.#tables[i]!.squareSum(gradient, divided ? own : common);
     });
-    if (all) divided?.gather(own, all);
+    if (all) share?.gather(own, all);
     clipScale(this.#device, { squareSum: this.#norm, maxNorm: most, scale: this.#scale });
     return this.#scale;
   }

@@ -124,9 +124,9 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
 }
 
 /** Bytes: tables and their state, dense parameters with gradient and moments, activations of a lane, rows in flight. */
-function memoryOf(work: Workload, { groupSize, staleness }: Layout): number {
+function memoryOf(work: Workload, { ranks, groupSize, staleness }: Layout): number {
   const table = (work.rows / groupSize) * (work.width + work.rowState) * 4;
-  const dense = work.denseParameters * 4 * 4;
+  const dense = work.denseParameters * 4 * (2 + 2 / ranks);
   const lane = work.tokens * work.width * work.blocks * work.activations * 4;
   const ahead = staleness === 0 ? 2 : staleness === 'exact' ? 3 : 2 + staleness;
   const rows = ahead * 2 * work.uniqueRows(1) * work.width * 4;

@@ -10,6 +10,7 @@ export type Layout = 'rows' | 'panels';
 /** What a tensor needs of the device that holds it. */
 export interface TensorHome {
   view(handle: number, from: number, cols: number): number;
+  range(handle: number, from: number, count: number): number;
   free(handle: number): void;
 }
 
@@ -63,6 +64,13 @@ export class Tensor<D extends Dtype = Dtype> {
     const view = new Tensor(this.#home, handle, this.dtype, [this.rows, cols], origin);
     (this.#views ??= []).push(view);
     return view;
+  }
+
+  /** Elements [from, from + count) in the order of the rows, as one row that shares the memory. It goes when this one does. */
+  range(from: number, count: number): Tensor<D> {
+    const part = new Tensor(this.#home, this.#home.range(this.handle, from, count), this.dtype, [1, count]);
+    (this.#views ??= []).push(part);
+    return part;
   }
 
   /** Gives the memory back as soon as the commands already enqueued have used it. Twice is once. */

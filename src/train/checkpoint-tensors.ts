@@ -21,9 +21,11 @@ export class CheckpointTensors implements TensorFile {
   constructor(folder: string, file: string, names: readonly string[]) {
     this.path = join(folder, `${file}.safetensors`);
     this.#whole = new SafetensorsFile(this.path);
-    const count = names.filter(name => name.startsWith(`${file}-`) && /-\d+-of-\d+\.safetensors$/.test(name)).length;
-    const shard = (index: number): string => join(folder, `${shardName(file, { index, count })}.safetensors`);
-    this.#shards = count > 1 ? Array.from({ length: count }, (_, index) => new SafetensorsFile(shard(index))) : [];
+    const shards = names.flatMap(name => {
+      const index = name.startsWith(`${file}-`) ? /-(\d+)-of-\d+\.safetensors$/.exec(name)?.[1] : undefined;
+      return index === undefined ? [] : [{ name, index: Number(index) }];
+    });
+    this.#shards = shards.sort((a, b) => a.index - b.index).map(({ name }) => new SafetensorsFile(join(folder, name)));
     const divided = [...(this.#shards[0]?.tensors ?? [])].map(([name, { dtype, shape }]): [string, TensorSpec] => {
       const rows = this.#shards.reduce((sum, { tensors }) => sum + (tensors.get(name)?.shape[0] ?? 0), 0);
       return [name, { dtype, shape: [rows, ...shape.slice(1)] }];

@@ -227,11 +227,11 @@ export class CheckpointFolder {
   }
 }
 
-/** What a rank writes of a checkpoint: rows that it has, and on rank 0 what every rank has. Returns the checksums. */
+/** What a rank writes of a checkpoint: its shards, and on rank 0 what every rank has. Returns the checksums. */
 export async function writeCheckpointFiles(
   folder: string,
   files: StoredFiles,
-  { leads, owns }: { leads: boolean; owns: boolean },
+  rank: number,
 ): Promise<Record<string, string>> {
   const checksums: Record<string, string> = {};
   const write = async (name: string, tensors: readonly StoredTensor[]): Promise<void> => {
@@ -241,13 +241,14 @@ export async function writeCheckpointFiles(
   };
   for (const [file, tensors] of Object.entries(files)) {
     const divided = tensors.filter(({ shard }) => (shard?.count ?? 1) > 1);
-    if (leads)
+    if (rank === 0)
       await write(
         file,
         tensors.filter(tensor => !divided.includes(tensor)),
       );
     const shard = divided[0]?.shard;
-    if (owns && shard) await write(shardName(file, shard), divided.map(ownRows));
+    // Of ranks that have the same shard, the first writes it.
+    if (shard?.index === rank) await write(shardName(file, shard), divided.map(ownRows));
   }
   return checksums;
 }

@@ -1,5 +1,5 @@
 // The sum of a dense gradient over all ranks: it is cut into one piece per rank, pieces go to their owner, who adds them up
-// in the order of the lane tree and sends the sum to all.
+// in the order of the lane tree. Then the owner updates its piece (slice-sums.ts), or sends the sum to all.
 
 import type { Communicator } from '../dist/comm/communicator.js';
 import type { Device } from '../native/device.js';
@@ -23,15 +23,29 @@ export class DenseSum {
     this.#nothing = device.from(new Float32Array(1));
   }
 
-  /** Reduce-scatter in tree order, then all-gather. Absent when no rank has a part. */
+  /** On every rank: reduce-scatter in tree order, then all-gather. Absent when no rank has a part. */
   total(lanes: number, parts: readonly RankPart<Tensor<'f32'>>[], gradient: DenseGradient): Tensor<'f32'> | undefined {
     if (parts.length === 0) return undefined;
-    const { rank, size } = this.#world;
+    const { size } = this.#world;
     const mine = parts.filter(({ own }) => own !== undefined);
     const total = mine[0]?.own ?? gradient.spare();
     const start = (r: number) => Math.floor((total.size * r) / size);
     const pieces = Array.from({ length: size }, (_, r) => start(r + 1) - start(r));
-    const piece = pieces[rank]!;
+    const { sum, owned } = this.reduce(lanes, parts, pieces);
+    const send = sum ?? this.#nothing;
+    this.#world.allGatherV(this.#device, { send, receive: total, counts: this.countsOf(pieces), unit: 1 });
+    for (const { own } of mine.slice(1)) gradient.giveBack(own!);
+    for (const tensor of owned) tensor.dispose();
+    return total;
+  }
+
+  /** This rank's piece of the sum, absent when that is empty; `owned` goes when it is no longer needed. */
+  reduce(
+    lanes: number,
+    parts: readonly RankPart<Tensor<'f32'>>[],
+    pieces: readonly number[],
+  ): { sum: Tensor<'f32'> | undefined; owned: Tensor[] } {
+    const piece = pieces[this.#world.rank]!;
     const received = this.#receivePieces(parts, pieces);
     const sum = new LaneSum<Tensor<'f32'>>(lanes, (left, right) => {
       if (piece > 0) add(this.#device, 1, { x: right, y: left });
@@ -42,11 +56,7 @@ export class DenseSum {
       { from: 0, to: lanes },
       parts.map((part, k) => ({ from: part.from, to: part.to, value: received.views[k]! })),
     );
-    const send = piece > 0 ? sum.total()! : this.#nothing;
-    this.#world.allGatherV(this.#device, { send, receive: total, counts: this.#countsOf(pieces), unit: 1 });
-    for (const { own } of mine.slice(1)) gradient.giveBack(own!);
-    for (const tensor of received.owned) tensor.dispose();
-    return total;
+    return { sum: piece > 0 ? sum.total() : undefined, owned: received.owned };
   }
 
   /** This rank's piece of every part. The k-th parts of all ranks travel in one exchange. */
@@ -68,9 +78,9 @@ export class DenseSum {
       const mine = byRank[rank]![round];
       this.#world.allToAllV(this.#device, {
         send: mine === undefined ? this.#nothing : parts[mine]!.own!,
-        sendCounts: this.#countsOf(pieces.map(n => (mine === undefined ? 0 : n))),
+        sendCounts: this.countsOf(pieces.map(n => (mine === undefined ? 0 : n))),
         receive,
-        receiveCounts: this.#countsOf(byRank.map(own => (own.length > round ? piece : 0))),
+        receiveCounts: this.countsOf(byRank.map(own => (own.length > round ? piece : 0))),
         unit: 1,
       });
       if (piece === 0) continue;
@@ -83,7 +93,13 @@ export class DenseSum {
     return { views, owned };
   }
 
-  #countsOf(values: readonly number[]): Tensor<'i64'> {
+  /** Comes when all that was enqueued for computing is done. */
+  async computed(): Promise<void> {
+    await this.#device.read(this.#nothing);
+  }
+
+  /** Counts on the device. */
+  countsOf(values: readonly number[]): Tensor<'i64'> {
     const key = values.join();
     const known = this.#counts.get(key);
     if (known) return known;

@@ -11,12 +11,13 @@ import { Model, type NamedWeight } from '../nn/model.js';
 import type { ModelShape } from '../nn/model-shape.js';
 import { copyRows, readRows, writeRows } from '../ops/copy-rows.js';
 import { lerp } from '../ops/elementwise.js';
+import type { Table } from '../ops/table.js';
 import { Tape } from '../ops/tape.js';
+import { divideDense } from '../optim/dense-slices.js';
 import { GradientSums } from '../optim/gradients.js';
 import { Optimizer } from '../optim/optimizer.js';
 import { scheduleFactor } from '../optim/schedule.js';
 import { BYTES } from '../tensor/dtype.js';
-import { EXACT_WORDS } from '../ops/square-sum.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
 import { isF32, type Tensor } from '../tensor/tensor.js';
 import { WHOLE } from '../util/row-shard.js';
@@ -27,10 +28,13 @@ import { evaluatedFile } from './chosen-weights.js';
 import { Objective } from './objective.js';
 import { type LaneRange, lanesOf } from './lane-tree.js';
 import type { Wishes } from './rank-nodes.js';
+import { rankShare } from './rank-share.js';
 import { RankSum } from './rank-sum.js';
+import { ReplicaCheck } from './replica-check.js';
 import { computeStages, fetchStages, schedule, type ScheduleKind, scheduleKind, streamOf } from './stages.js';
 import { readOldRows, storedOldRows } from './old-rows.js';
 import { StaleRows } from './stale-rows.js';
+import { restoreMoments, storedMoments } from './stored-slices.js';
 import { type NegativeCounts, type StepFigures, type StepParts, StepRun } from './step-run.js';
 
 export interface LearnerOptions {
@@ -85,10 +89,12 @@ export class Learner {
   readonly #parts: StepParts;
   readonly #average: Model | undefined;
   readonly #kind: ScheduleKind;
+  /** The last step's, for better or worse. */
+  #lastFigures: Promise<unknown> = Promise.resolve();
 
   constructor(options: LearnerOptions) {
     const { device, config, shape, counts, staged = false, groups = singleGroup(), tableFolder = tmpdir() } = options;
-    const { world, group, shard } = groups;
+    const { world, shard } = groups;
     this.#device = device;
     this.#config = config;
     this.#kind = scheduleKind(config.overlap === 'on', world.size);
@@ -110,21 +116,22 @@ export class Learner {
     };
     // Where rows are fetched ahead of the updates, computing goes on while gradients of rows travel and are applied.
     const rowStream = config.staleness === 0 ? 'compute' : streamOf(this.#kind, 'rows');
+    const hasSome = (table: Table): boolean => divided && table === this.model.items;
+    const portions = divideDense(
+      trained.parameters.map(({ value }) => value.size),
+      world.size,
+    );
+    const ranks = world.size > 1 ? { device, trained, groups, portions, isDivided: hasSome } : undefined;
     this.#parts = {
       device,
+      trained,
       model: this.model,
       objective: new Objective({ device, scorer: this.model.scorer, config: config.loss, counts }),
       optimizer: new Optimizer(
         device,
         { ...config.optimizer, seed: config.seed, rowStream },
         trained,
-        divided
-          ? {
-              owners: group.size,
-              has: table => table === this.model.items,
-              gather: (own, all) => this.#gatherSums(own, all),
-            }
-          : undefined,
+        ranks && rankShare(ranks),
       ),
       gradients: new GradientSums(device, trained),
       seed: config.seed,
@@ -134,15 +141,8 @@ export class Learner {
       staged: staged || divided || config.staleness !== 0,
       stale: new StaleRows(device, this.model.items, config.staleness, rowStream),
       rankSum:
-        world.size > 1
-          ? new RankSum({
-              device,
-              trained,
-              groups,
-              isDivided: table => divided && table === this.model.items,
-              stream: streamOf(this.#kind, 'reduce'),
-            })
-          : undefined,
+        ranks && new RankSum({ ...ranks, stream: streamOf(this.#kind, 'reduce'), early: this.#kind === 'overlapped' }),
+      replicaCheck: ranks && new ReplicaCheck({ ...ranks, model: this.model, every: config.checkReplicas }),
     };
     // The same seed: the average starts where the model does.
     if (config.optimizer.ema !== undefined) this.#average = new Model(device, shape, config.seed, itemShard);
@@ -189,13 +189,13 @@ export class Learner {
       openNext();
       run.run(computeStages(this.#kind, run.rounds));
     } else {
-      run.run(schedule(this.#kind, run.rounds));
+      run.run(schedule(this.#kind, run.rounds, this.#config.pipeline));
     }
-    const figures = run.figures();
-    figures.catch(() => undefined); // the trainer awaits it a step later, and meets the error there
     const negatives = run.counts();
     negatives.catch(() => undefined); // the same error as the loss's
     const agreed = await run.finish(wishes);
+    const figures = run.figures(this.#lastFigures);
+    this.#lastFigures = figures.catch(() => undefined); // the trainer awaits it a step later, and meets the error there
     this.#updateAverage();
     const loss = figures.then(({ loss: mean }) => mean);
     loss.catch(() => undefined);
@@ -213,11 +213,11 @@ export class Learner {
     return lanesOf(this.#config.batch.lanes, world.rank, world.size);
   }
 
-  /** Everybody continues with what rank 0 has; rows that are divided stay as they are. */
+  /** Everybody continues with what rank 0 has; what is divided stays as it is. */
   share(): void {
     const models = this.#average ? [this.model, this.#average] : [this.model];
     const whole = models.flatMap(({ all }) => all).filter(({ shard }) => shard.count === 1);
-    const state = this.#parts.optimizer.state().filter(({ shard }) => shard.count === 1);
+    const state = this.#parts.optimizer.tableState().filter(({ shard }) => shard.count === 1);
     const { world } = this.#parts.groups;
     for (const { value } of [...whole, ...state]) world.broadcast(this.#device, value, 0);
   }
@@ -229,7 +229,7 @@ export class Learner {
     return {
       'dense weights': bytes(this.model.parameters),
       tables: bytes(this.model.tables),
-      'optimiser state': bytes(this.#parts.optimizer.state()),
+      'optimiser state': bytes([...this.#parts.optimizer.moments(), ...this.#parts.optimizer.tableState()]),
       ...(this.#average && { 'average of weights': bytes(this.#average.all) }),
     };
   }
@@ -265,12 +265,6 @@ export class Learner {
     return whole;
   }
 
-  /** Ranks that write a checkpoint's rows: those of the first group. */
-  get owns(): boolean {
-    const { world, group } = this.#parts.groups;
-    return world.rank < group.size;
-  }
-
   /** SHA-256 of the weights as one rank would have them. Collective where tables are divided. */
   digest(model: Model = this.model): Promise<string> {
     const { group } = this.#parts.groups;
@@ -279,7 +273,9 @@ export class Learner {
 
   /** Everything that a bit-exact continuation needs, by file. */
   async files(): Promise<Record<string, readonly StoredTensor[]>> {
-    const optimizer = this.#parts.optimizer.state().map(
+    const { world } = this.#parts.groups;
+    const moments = storedMoments(this.#device, world, this.#parts.optimizer.moments());
+    const tables = this.#parts.optimizer.tableState().map(
       ({ name, value, shape, shard }): StoredTensor => ({
         name,
         dtype: 'F32',
@@ -291,7 +287,7 @@ export class Learner {
     const { old } = this.#parts.stale;
     return {
       weights: this.model.stored(),
-      optimizer,
+      ...(world.size === 1 ? { optimizer: [...moments, ...tables] } : { optimizer: tables, moments }),
       ...(this.#average && { average: this.#average.stored() }),
       ...(old.length > 0 && { stale: await storedOldRows(this.#device, old, this.model.items.shard) }),
     };
@@ -312,9 +308,12 @@ export class Learner {
   restore(checkpoint: Checkpoint): void {
     withFile(checkpoint, 'weights', file => this.model.load(file));
     withFile(checkpoint, 'optimizer', file => {
-      for (const { name, value, shard } of this.#parts.optimizer.state()) {
+      for (const { name, value, shard } of this.#parts.optimizer.tableState()) {
         writeRows(this.#device, value, (start, into) => file.readRows(name, shard, start, into));
       }
+    });
+    withFile(checkpoint, checkpoint.has('moments') ? 'moments' : 'optimizer', ({ parts }) => {
+      restoreMoments(this.#device, parts, this.#parts.optimizer.moments());
     });
     if (this.#average) withFile(checkpoint, 'average', file => this.#average?.load(file));
     if (!checkpoint.has('stale')) return;
@@ -326,12 +325,6 @@ export class Learner {
   /** Takes the evaluated weights of a checkpoint; the optimiser is left as it is, so training must not go on. */
   takeEvaluated(checkpoint: Checkpoint): void {
     withFile(checkpoint, evaluatedFile(this.#config), file => this.evaluated.load(file));
-  }
-
-  #gatherSums(own: Tensor<'i64'>, all: Tensor<'i64'>): void {
-    const { group } = this.#parts.groups;
-    using counts = this.#device.from(new BigInt64Array(group.size).fill(BigInt(EXACT_WORDS)));
-    group.allGatherV(this.#device, { send: own, receive: all, counts, unit: 1 });
   }
 }
 

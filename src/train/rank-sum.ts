@@ -1,60 +1,71 @@
 // The sum of a step's gradients over all ranks. Each rank brings whole nodes of the lane tree; whoever adds them up does it
-// in the tree's order, so the bits are those of one rank that computed all lanes. Dense gradients: dense-sum.ts; rows of
-// tables: row-sum.ts. All of it is enqueued: an exchange waits for the tensors it moves and for nothing else, so gradients
-// that are final leave while backward still runs.
+// in the tree's order, so the bits are those of one rank that computed all lanes. Dense parameters: slice-sums.ts; gradients
+// of all rows of a table: dense-sum.ts; lists of rows: row-sum.ts. All of it is enqueued: an exchange waits for the tensors
+// it moves and for nothing else, so gradients that are final leave while backward still runs.
 
 import type { RankGroups } from '../dist/shard/rank-groups.js';
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Table } from '../ops/table.js';
 import type { Gradients, TableGradient, Trained } from '../optim/gradients.js';
-import type { Tensor } from '../tensor/tensor.js';
+import type { Portion } from '../optim/dense-slices.js';
 import { DenseSum } from './dense-sum.js';
 import type { Partial } from './lane-tree.js';
 import { gatherNodes, type RankNode, type Wishes } from './rank-nodes.js';
 import { type ListPart, RowSum } from './row-sum.js';
+import { SliceSums } from './slice-sums.js';
 import { STAGES } from './stages.js';
 
 export interface RankSumOptions {
   device: Device;
   trained: Trained;
+  /** How dense parameters are divided over the ranks. */
+  portions: readonly Portion[];
   groups: RankGroups;
   /** Of which this rank has some rows only. */
   isDivided: (table: Table) => boolean;
   /** Where rows are added. */
   stream: StreamName;
+  /** Gradients leave as soon as they are final; otherwise when backward is done. */
+  early: boolean;
 }
 
 export class RankSum {
   readonly #options: RankSumOptions;
   readonly #dense: DenseSum;
+  readonly #slices: SliceSums;
   readonly #rows: RowSum;
 
   constructor(options: RankSumOptions) {
-    const { device, groups, stream } = options;
+    const { device, groups, stream, trained, portions } = options;
     this.#options = options;
     this.#dense = new DenseSum(device, groups.world);
+    this.#slices = new SliceSums({ device, world: groups.world, dense: this.#dense }, trained.parameters, portions);
     this.#rows = new RowSum(device, groups, stream);
   }
 
-  /** Uses the partial sums up. Collective: every rank calls it for every step, with or without work. */
+  /**
+   * Dense gradients by this rank's slices, those of tables by table. Uses the partial sums up. Collective: every rank calls
+   * it for every step, with or without work, and `share` once the gradients are applied.
+   */
   async total(
     lanes: number,
     partials: readonly Partial<Gradients>[],
     wishes: Wishes,
   ): Promise<Wishes & { gradients: Gradients | undefined }> {
     const { nodes, ...agreed } = await gatherNodes(this.#options.groups.world, partials, wishes);
+    if (!this.#options.early) await this.#dense.computed();
     return { ...agreed, gradients: nodes.length === 0 ? undefined : this.#sum(lanes, nodes) };
   }
 
+  /** Sends the parameters that this rank has updated, and receives the others. */
+  share(): void {
+    this.#slices.share();
+  }
+
   #sum(lanes: number, nodes: readonly RankNode[]): Gradients {
-    const { parameters, tables } = this.#options.trained;
-    const dense: (Tensor<'f32'> | undefined)[] = parameters.map(() => undefined);
-    // The last parameters come first: their gradients are final first.
-    for (let i = parameters.length - 1; i >= 0; i--) {
-      const parts = nodes.filter(({ note }) => note.dense[i]).map(node => ({ ...node, own: node.own?.dense[i] }));
-      dense[i] = this.#dense.total(lanes, parts, parameters[i]!.gradient);
-    }
+    const { tables } = this.#options.trained;
+    const dense = this.#slices.total(lanes, nodes);
     this.#options.device.tag(-1, STAGES.indexOf('reduce')); // to tell rows from dense gradients in the spans
     return { dense, tables: tables.map((table, i) => this.#sumTable(lanes, nodes, table, i)) };
   }

@@ -64,7 +64,15 @@ type RunFile = z.infer<typeof RUN_FILE>;
 export type RunDescription = Omit<RunFile, 'format' | 'version' | 'checksum' | 'config'> & { config: ResolvedConfig };
 
 /** Keys of the config that never change a result: they are no part of a run's identity and may change between resumes. */
-export const FREE_KEYS = ['threads', 'overlap', 'mapTables', 'groupSize', 'checkpoint'] as const;
+export const FREE_KEYS = [
+  'threads',
+  'overlap',
+  'pipeline',
+  'checkReplicas',
+  'mapTables',
+  'groupSize',
+  'checkpoint',
+] as const;
 
 function identityOf(description: Omit<RunDescription, 'config'> & { config: object }): string {
   const { model, fingerprint, content, items, initialWeights } = description;
@@ -165,8 +173,9 @@ export class RunFolder {
         'Choose another name with --run, give the same values, or remove the folder.',
       );
     }
-    const { threads, overlap, mapTables, groupSize, checkpoint } = wanted.config;
-    const free = { overlap, mapTables, groupSize, checkpoint, ...(threads !== undefined && { threads }) };
+    const { threads, overlap, pipeline, checkReplicas, mapTables, groupSize, checkpoint } = wanted.config;
+    const always = { overlap, pipeline, checkReplicas, mapTables, groupSize, checkpoint };
+    const free = { ...always, ...(threads !== undefined && { threads }) };
     const config = { ...known.config, ...free };
     return new RunFolder(this.path, { ...known, config }, { lock: this.#lock, identity: this.identity });
   }

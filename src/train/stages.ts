@@ -2,7 +2,7 @@
 // what they read.
 //
 //   plain       one lane after the other on one stream
-//   ahead       the next lane is read beside computing: for one rank. Reductions take their turn on all threads; beside
+//   ahead       the next lanes are read beside computing: for one rank. Reductions take their turn on all threads; beside
 //               computing they would only take cores from it (8 lanes of 2k tokens, 2 cores: 0.93 of one lane's rate, 0.96 in turn)
 //   overlapped  reductions run beside computing too: for several ranks, which send the sums as soon as they are there
 //
@@ -82,13 +82,13 @@ function stagesOf(kind: ScheduleKind, round: Round, names: readonly LaneStage[])
   return own.map(stage => ({ stage, round, stream: STREAM_OF[kind][stage] }));
 }
 
-/** The stages of a step's rounds, in the order in which they are enqueued. */
-export function schedule(kind: ScheduleKind, rounds: readonly Round[]): ScheduledStage[] {
+/** The stages of a step's rounds, in the order in which they are enqueued; so many rounds are under way at once. */
+export function schedule(kind: ScheduleKind, rounds: readonly Round[], underWay: number): ScheduledStage[] {
   if (kind === 'plain') return rounds.flatMap(round => stagesOf(kind, round, LANE_STAGES));
-  const [first] = rounds;
-  const stages = first ? stagesOf(kind, first, AHEAD) : [];
+  const ahead = underWay - 1;
+  const stages = fetchStages(kind, rounds.slice(0, ahead));
   rounds.forEach((round, i) => {
-    const next = rounds[i + 1];
+    const next = rounds[i + ahead];
     if (next) stages.push(...stagesOf(kind, next, AHEAD)); // before the reduction, which waits for this lane's gradients
     stages.push(...stagesOf(kind, round, COMPUTE));
   });

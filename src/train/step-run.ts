@@ -9,21 +9,24 @@ import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Model } from '../nn/model.js';
 import { countChanged } from '../ops/changed-rows.js';
-import type { Gradients, GradientSums } from '../optim/gradients.js';
+import type { Gradients, GradientSums, Trained } from '../optim/gradients.js';
 import type { Optimizer, StepRates } from '../optim/optimizer.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
 import type { Tensor } from '../tensor/tensor.js';
+import { LaneGradients } from './lane-gradients.js';
 import { type LaneRange, LaneSum, lanesOf } from './lane-tree.js';
 import { LaneWork } from './lane-work.js';
 import type { Objective } from './objective.js';
 import type { Wishes } from './rank-nodes.js';
 import type { RankSum } from './rank-sum.js';
+import type { ReplicaCheck, ReplicaDigests } from './replica-check.js';
 import { type Round, type ScheduledStage, STAGES } from './stages.js';
 import type { StaleRows } from './stale-rows.js';
 
 /** What steps share. */
 export interface StepParts {
   device: Device;
+  trained: Trained;
   model: Model;
   objective: Objective;
   optimizer: Optimizer;
@@ -38,6 +41,7 @@ export interface StepParts {
   stale: StaleRows;
   /** How gradients of several ranks are summed; absent on a rank of its own. */
   rankSum?: RankSum | undefined;
+  replicaCheck?: ReplicaCheck | undefined;
 }
 
 export interface StepInput {
@@ -75,13 +79,13 @@ export class StepRun {
   readonly #range: LaneRange;
   readonly #work = new Map<number, LaneWork>();
   readonly #fetches: RowFetch[] = [];
-  readonly #sum: LaneSum<Gradients>;
+  readonly #sum: LaneGradients;
   readonly #losses: (Promise<Float32Array> | undefined)[] = [];
   readonly #counts: Promise<BigInt64Array>[] = [];
   #changed: Promise<BigInt64Array> = Promise.resolve(BigInt64Array.of(0n, 0n));
+  #replicas: Promise<ReplicaDigests> | undefined;
   /** Lanes that are in the sum. */
   #summed: number;
-  #stream: StreamName = 'compute';
 
   constructor(parts: StepParts, input: StepInput) {
     this.#parts = parts;
@@ -89,7 +93,7 @@ export class StepRun {
     const { rank, size } = parts.groups.world;
     this.#range = lanesOf(input.lanes, rank, size);
     this.#summed = this.#range.from;
-    this.#sum = new LaneSum(input.lanes, (left, right) => parts.gradients.add(left, right, this.#stream));
+    this.#sum = new LaneGradients(input.lanes, parts.gradients, parts.trained);
   }
 
   /** What this rank does one after the other: its lanes with work, and where others ask it for rows also the rest. */
@@ -135,8 +139,8 @@ export class StepRun {
 
   /** Sums the gradients of all ranks and applies them. */
   async finish(wishes: Wishes): Promise<Wishes> {
-    const { rankSum, device } = this.#parts;
-    const { lanes } = this.#input;
+    const { rankSum, replicaCheck, device } = this.#parts;
+    const { lanes, rates } = this.#input;
     device.tag(-1, STAGES.indexOf('apply'));
     this.#skipTo(this.#range.to);
     let agreed = wishes;
@@ -148,14 +152,25 @@ export class StepRun {
     for (const work of this.#work.values()) work.dispose();
     for (const fetch of this.#fetches) fetch.dispose();
     device.tag(-1);
+    this.#replicas = replicaCheck?.digests(rates.step);
+    this.#replicas?.catch(() => undefined); // the same error as the loss's
     return agreed;
   }
 
-  async figures(): Promise<StepFigures> {
-    const { lanes } = this.#input;
+  /** To be called when the step is finished; `before` are those of the last one: ranks gather in one order. */
+  async figures(before: Promise<unknown>): Promise<StepFigures> {
+    const { lanes, rates } = this.#input;
+    const { replicaCheck, groups } = this.#parts;
     const losses = await Promise.all(this.#losses.map(async (part, lane) => [lane, (await part)?.[0]] as const));
     const rows = Array.from(await this.#changed, Number);
-    const all = await gatherJson(this.#parts.groups.figures, { losses, rows });
+    const replicas = (await this.#replicas) ?? null;
+    await before;
+    const all = await gatherJson(groups.figures, { losses, rows, replicas });
+    if (replicas)
+      replicaCheck?.compare(
+        rates.step,
+        all.map(rank => rank.replicas!),
+      );
     const byLane = new Map(all.flatMap(rank => rank.losses).filter(pair => pair !== null));
     const sum = new LaneSum<number>(lanes, (left, right) => left + right);
     for (let lane = 0; lane < lanes; lane++) sum.put(lane, byLane.get(lane) ?? undefined);
@@ -214,34 +229,40 @@ export class StepRun {
   }
 
   #reduce(lane: number, stream: StreamName): void {
-    const { gradients, stale } = this.#parts;
+    const { stale } = this.#parts;
     const work = this.#work.get(lane)!;
-    this.#stream = stream;
     this.#skipTo(lane);
     // The only lane of a step is not reduced: the update sums its contributions itself, and the lane lives until then.
     const alone = this.#input.lanes === 1 && stale.ahead === 0;
-    this.#sum.put(lane, gradients.take({ staged: work.staged, reduce: !alone, stream }));
+    this.#sum.take(lane, { staged: work.staged, reduce: !alone, stream });
     this.#summed = lane + 1;
     if (!alone) work.dispose();
   }
 
   #apply(total: Gradients): void {
-    const { gradients, optimizer, stale } = this.#parts;
+    const { optimizer, stale } = this.#parts;
     const { rates } = this.#input;
     const [items] = total.tables;
     if (stale.ahead === 0 || items?.kind !== 'rows') {
-      gradients.release(optimizer.apply(total, rates));
+      this.#release(optimizer.apply(total, rates));
       return;
     }
     const applied = stale.remember(rates.step, items.list);
     const { dense, tables } = optimizer.apply(total, rates);
     applied(); // it keeps the ids
     items.list.rows.dispose();
-    gradients.release({ dense, tables: [undefined, ...tables.slice(1)] });
+    this.#release({ dense, tables: [undefined, ...tables.slice(1)] });
+  }
+
+  /** After the update: ranks send each other the parameters, and gradients go. */
+  #release({ dense, tables }: Gradients): void {
+    const { gradients, rankSum } = this.#parts;
+    rankSum?.share();
+    gradients.release({ dense: rankSum ? [] : dense, tables });
   }
 
   /** Lanes without work before this one. */
   #skipTo(lane: number): void {
-    while (this.#summed < lane) this.#sum.put(this.#summed++, undefined);
+    while (this.#summed < lane) this.#sum.skip(this.#summed++);
   }
 }

@@ -19,7 +19,7 @@ export async function writeTogether(options: WriteTogether): Promise<Record<stri
   const leads = world.rank === 0;
   const [folder] = await gatherJson(world, leads ? resolve(await checkpoints.begin(step)) : '');
   try {
-    const own = await writeCheckpointFiles(folder!, await learner.files(), { leads, owns: learner.owns });
+    const own = await writeCheckpointFiles(folder!, await learner.files(), world.rank);
     return Object.assign({}, ...(await gatherJson(world, own)));
   } catch (error) {
     if (leads) checkpoints.abandon(step);

@@ -24,6 +24,16 @@ export const SETTINGS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** Dense parameters of several tiles; on two ranks one of them is exchanged in two portions. */
+export const WIDE = [
+  'model.d=512',
+  'model.maxLength=50',
+  'batch.tokens=400',
+  'optimizer.table=lazy-adam',
+  'optimizer.ema=0.9',
+  'optimizer.weightDecay=0.1',
+];
+
 const SMALL = [
   'model.d=16',
   'model.blocks=1',
@@ -45,6 +55,18 @@ export interface Way {
   settings: readonly string[];
 }
 
+/** What the program says of a way. */
+export interface WayResult {
+  name: string;
+  digest: string;
+  losses: number[];
+  changed: { read: number; changed: number }[];
+  /** Bytes of optimiser state, by rank. */
+  state: number[];
+  /** Microseconds by which gradients left before the end of backward, by rank. */
+  leads: (number | null)[];
+}
+
 export type Staleness = 0 | 1 | 2 | 'exact';
 
 /** `exact` must end as 0 does. */
@@ -58,18 +80,21 @@ export function wayOf(
     staleness?: Staleness;
     /** Of negatives in FP16; a lane has more rows than fit into two segments. */
     segment?: number;
+    /** Lanes under way at once. */
+    pipeline?: number;
   },
 ): Way {
-  const { ranks, groupSize, threads = 1, overlap = 'on', staleness = 0, segment = 0 } = how;
+  const { ranks, groupSize, threads = 1, overlap = 'on', staleness = 0, segment = 0, pipeline = 2 } = how;
   const same = staleness === 'exact' ? 0 : staleness;
   const settings = [
     ...SMALL,
-    ...SETTINGS[setting]!,
+    ...(SETTINGS[setting] ?? WIDE),
     `overlap=${overlap}`,
+    `pipeline=${pipeline}`,
     `staleness=${staleness}`,
     `loss.negatives.segment=${segment}`,
   ];
-  const where = `${ranks} ranks in groups of ${groupSize}, ${threads} threads, overlap ${overlap}`;
+  const where = `${ranks} ranks in groups of ${groupSize}, ${threads} threads, overlap ${overlap}, pipeline ${pipeline}`;
   return {
     name: `${setting}: ${where}, segments of ${segment}, staleness ${staleness}`,
     kind: `${setting}, staleness ${same}`,

@@ -37,6 +37,21 @@ describe('data', () => {
     expect(await device.read(whole)).toEqual(Float32Array.of(0, 0, 0, 3, 4, 0, 0, 7, 8, 0, 0, 11));
   });
 
+  it('of a range of elements is that of these elements, across rows', async () => {
+    using whole = device.from(Float32Array.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), [3, 4]);
+    const part = whole.range(2, 7);
+    expect(part.shape).toEqual([1, 7]);
+    expect(await device.read(part)).toEqual(Float32Array.of(2, 3, 4, 5, 6, 7, 8));
+    device.call('fill_constant').number(-1).tensor(part.range(1, 2)).submit();
+    expect(await device.read(whole)).toEqual(Float32Array.of(0, 1, 2, -1, -1, 5, 6, 7, 8, 9, 10, 11));
+    expect(() => whole.range(6, 7)).toThrow('a range of a whole tensor in rows, which has 12 elements');
+    expect(() => whole.columns(0, 2).range(0, 1)).toThrow('a range of a whole tensor');
+    using panels = device.tensor([2, 32], 'f32', 'panels');
+    expect(() => panels.range(0, 1)).toThrow('a range of a whole tensor');
+    const writes = () => device.call('add').number(1).tensor(whole.range(0, 4)).tensor(whole.range(3, 4)).submit();
+    expect(writes).toThrow('alias');
+  });
+
   it('in panels comes back row after row, whole and by columns', async () => {
     const data = Float32Array.from({ length: 3 * 64 }, (_, i) => i);
     using whole = device.tensor([3, 64], 'f32', 'panels');

@@ -46,7 +46,7 @@ async function writeFiles(
   folder: CheckpointFolder,
   { step, best, files }: { step: number; best: number | null; files: StoredFiles },
 ): Promise<string> {
-  const written = await writeCheckpointFiles(await folder.begin(step), files, { leads: true, owns: true });
+  const written = await writeCheckpointFiles(await folder.begin(step), files, 0);
   return await folder.seal({ step, best, state: { cursor: step }, files: written });
 }
 

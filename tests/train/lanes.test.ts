@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { ConfigInput } from '../../src/config/schema.js';
 import { Device } from '../../src/native/device.js';
-import { GradientSums, type Gradients } from '../../src/optim/gradients.js';
+import { GradientSums, type Gradients, type Trained } from '../../src/optim/gradients.js';
 import { shapeModel } from '../../src/jobs/shape-model.js';
 import { Model } from '../../src/nn/model.js';
-import { LaneSum, lanesOf } from '../../src/train/lane-tree.js';
+import { LaneGradients } from '../../src/train/lane-gradients.js';
+import { lanesOf } from '../../src/train/lane-tree.js';
 import { LaneWork } from '../../src/train/lane-work.js';
 import { Objective } from '../../src/train/objective.js';
 import { drawBatch } from '../../src/bench/random-batch.js';
@@ -77,6 +78,7 @@ class SevenLanes {
   readonly model: Model;
   readonly sums: GradientSums;
   readonly #objective: Objective;
+  readonly #trained: Trained;
   readonly #batches: (JaggedBatch | undefined)[];
 
   constructor(device: Device, loss: ConfigInput['loss']) {
@@ -84,7 +86,8 @@ class SevenLanes {
     this.device = device;
     this.model = new Model(device, shapeModel(config, toySource()), 5);
     const { parameters, tables } = this.model;
-    this.sums = new GradientSums(device, { parameters, tables, decays: [] });
+    this.#trained = { parameters, tables, decays: [] };
+    this.sums = new GradientSums(device, this.#trained);
     const counts = new Int32Array(TOY_ITEMS).fill(1);
     this.#objective = new Objective({ device, scorer: this.model.scorer, config: config.loss, counts });
     const lengths = [[5, 9], undefined, [16], [3, 4, 11], [2], undefined, [7, 7]];
@@ -107,12 +110,12 @@ class SevenLanes {
   }
 
   total(workers: number): Gradients {
-    const make = () => new LaneSum<Gradients>(SevenLanes.lanes, (left, right) => this.sums.add(left, right));
+    const make = () => new LaneGradients(SevenLanes.lanes, this.sums, this.#trained);
     const whole = make();
     for (let worker = 0; worker < workers; worker++) {
       const part = make();
       const { from, to } = lanesOf(SevenLanes.lanes, worker, workers);
-      for (let lane = from; lane < to; lane++) part.put(lane, this.lane(lane));
+      for (let lane = from; lane < to; lane++) part.putNode({ from: lane, to: lane + 1, value: this.lane(lane) });
       for (const partial of part.partials) whole.putNode(partial);
     }
     return whole.total()!;

@@ -209,6 +209,12 @@ pub fn view(device: u32, handle: f64, from: u32, cols: u32) -> Either<f64, Nativ
     either(with(device, "view", |runtime| runtime.view(handle, from, cols)))
 }
 
+/// Handle of elements `[from, from + count)` of a tensor, as one row.
+#[napi]
+pub fn range(device: u32, handle: f64, from: f64, count: f64) -> Either<f64, NativeFault> {
+    either(with(device, "range", |runtime| runtime.range(handle, from, count)))
+}
+
 /// Forgets a handle.
 #[napi]
 pub fn free(device: u32, handle: f64) -> Option<NativeFault> {

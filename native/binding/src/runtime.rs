@@ -79,6 +79,10 @@ impl Runtime {
         self.tensors.columns(handle, from as usize, cols as usize)
     }
 
+    pub fn range(&mut self, handle: f64, from: f64, count: f64) -> Outcome<f64> {
+        self.tensors.range(handle, from as usize, count as usize)
+    }
+
     pub fn free(&mut self, handle: f64) -> Outcome {
         let done = self.done();
         self.tensors.free(handle, done)

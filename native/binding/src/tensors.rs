@@ -150,29 +150,14 @@ impl Tensors {
 
     /// Columns `[from, from + cols)` as a tensor of its own that shares the memory.
     pub fn columns(&mut self, handle: f64, from: usize, cols: usize) -> Outcome<f64> {
-        let whole = *self.view("view", "tensor", handle)?;
-        let refuse = |expected: String| {
-            Err(fault(
-                "shape",
-                "view",
-                "columns",
-                expected,
-                format!("{cols} from {from}"),
-            ))
-        };
-        if from.checked_add(cols).is_none_or(|end| end > whole.cols) {
-            return refuse(format!("a range within {} columns", whole.cols));
-        }
-        let divides = |n: usize| n.is_multiple_of(Panels::WIDTH);
-        if whole.in_panels && !(divides(from) && divides(cols)) {
-            return refuse(format!("whole panels of {}", Panels::WIDTH));
-        }
-        self.enter(View {
-            ptr: whole.at(0, from),
-            cols,
-            in_panels: whole.in_panels && cols > Panels::WIDTH,
-            ..whole
-        })
+        let part = self.view("view", "tensor", handle)?.columns(from, cols)?;
+        self.enter(part)
+    }
+
+    /// Elements `[from, from + count)` of a tensor in rows, as one row that shares the memory.
+    pub fn range(&mut self, handle: f64, from: usize, count: usize) -> Outcome<f64> {
+        let part = self.view("range", "tensor", handle)?.range(from, count)?;
+        self.enter(part)
     }
 
     /// Forgets a handle; the memory is free when its last handle is.

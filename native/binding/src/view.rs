@@ -1,5 +1,6 @@
 //! Where the elements of a tensor lie: type, shape, stride and address.
 
+use crate::fault::{Outcome, fault};
 use turbogr_kernels::Panels;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,47 @@ impl View {
         };
         let elements = panels * Panels::size(self.rows) + i * self.stride + within;
         self.ptr.wrapping_add(elements * self.dtype.bytes())
+    }
+    /// Columns `[from, from + cols)`.
+    pub fn columns(&self, from: usize, cols: usize) -> Outcome<View> {
+        let refuse = |expected: String| {
+            let got = format!("{cols} from {from}");
+            Err(fault("shape", "view", "columns", expected, got))
+        };
+        if from.checked_add(cols).is_none_or(|end| end > self.cols) {
+            return refuse(format!("a range within {} columns", self.cols));
+        }
+        let divides = |n: usize| n.is_multiple_of(Panels::WIDTH);
+        if self.in_panels && !(divides(from) && divides(cols)) {
+            return refuse(format!("whole panels of {}", Panels::WIDTH));
+        }
+        Ok(View {
+            ptr: self.at(0, from),
+            cols,
+            in_panels: self.in_panels && cols > Panels::WIDTH,
+            ..*self
+        })
+    }
+    /// Elements `[from, from + count)` in the order of the rows, as one row.
+    pub fn range(&self, from: usize, count: usize) -> Outcome<View> {
+        let elements = self.rows * self.cols;
+        if !self.is_contiguous() || from.checked_add(count).is_none_or(|end| end > elements) {
+            let expected = format!("a range of a whole tensor in rows, which has {elements} elements");
+            return Err(fault(
+                "shape",
+                "range",
+                "elements",
+                expected,
+                format!("{count} from {from}"),
+            ));
+        }
+        Ok(View {
+            ptr: self.ptr.wrapping_add(from * self.dtype.bytes()),
+            rows: 1,
+            cols: count,
+            stride: count,
+            ..*self
+        })
     }
     /// The same memory, its elements in whatever order they lie, and what is between them.
     pub fn unordered(self) -> View {

@@ -19,8 +19,8 @@ export interface AllToAllV {
 }
 
 export interface AllGatherV {
-  /** This rank's part is at its beginning. */
-  send: Tensor;
+  /** This rank's part is at its beginning; absent when it lies in `receive` already. */
+  send?: Tensor;
   receive: Tensor;
   /** [size] units of each rank. */
   counts: Tensor<'i64'>;

@@ -1,5 +1,6 @@
 // Ranks that train the same small model in many ways, one after the other: on some of them, in groups of a size, overlapped
-// or not, with rows fetched ahead or not. Rank 0 prints a line of JSON for each way: its name, losses and digest.
+// or not, with rows fetched ahead or not. Rank 0 prints a line of JSON for each way: its name, losses and digest, the bytes
+// of optimiser state on each rank, and by how many microseconds a rank's first gradients left before its backward ended.
 //
 //   equality.mjs <store> <steps> <ways as JSON: [{ name, ranks, groupSize, threads, settings }]>
 import { resolveConfig, parseAssignments } from '../../../dist/config/resolve.js';
@@ -14,6 +15,7 @@ import { shapeModel } from '../../../dist/jobs/shape-model.js';
 import { Device } from '../../../dist/native/device.js';
 import { Learner } from '../../../dist/train/learner.js';
 import { planSteps } from '../../../dist/train/plan-steps.js';
+import { STAGES } from '../../../dist/train/stages.js';
 
 const [store, steps, ways] = [process.argv[2], Number(process.argv[3]), JSON.parse(process.argv[4])];
 const ranks = joinRanks();
@@ -49,6 +51,8 @@ async function train(groups, threads, settings) {
   const opened = [];
   let cursor = { epoch: 0, position: 0 };
   const figures = [];
+  let lead = Number.NEGATIVE_INFINITY;
+  device.recordSpans(true);
   for (let step = 1; step <= steps; step++) {
     for (let next = step + opened.length; opened.length <= learner.ahead && next <= steps; next++) {
       const plan = plans.at(cursor);
@@ -59,10 +63,21 @@ async function train(groups, threads, settings) {
       opened.push(learner.open(plan.lanes.map(read), place));
     }
     figures.push(await (await learner.run(opened.shift())).figures);
+    await device.sync();
+    lead = Math.max(lead, leadOf(device.spans().spans));
   }
   const losses = figures.map(({ loss }) => loss);
   const changed = figures.map(({ rows }) => rows);
   const digest = await learner.digest(learner.evaluated);
+  const state = await gatherJson(groups.figures, learner.held()['optimiser state']);
+  const leads = await gatherJson(groups.figures, Number.isFinite(lead) ? lead : null);
   device.dispose();
-  return { digest, losses, changed };
+  return { digest, losses, changed, state, leads };
+}
+
+/** From the first exchange of gradients to the end of backward. */
+function leadOf(spans) {
+  const of = (stream, stage) => spans.filter(span => span.stream === stream && span.stage === STAGES.indexOf(stage));
+  const sent = of('comm', 'apply').filter(({ op }) => op === 'comm_all_to_all_v');
+  return Math.max(...of('compute', 'dense').map(({ end }) => end)) - Math.min(...sent.map(({ start }) => start));
 }

@@ -201,10 +201,17 @@ impl Args<'_> {
     }
 
     /// The bytes of a whole tensor of any type, and that type.
-    pub fn raw(&mut self, input: &'static str) -> Outcome<(&'static [u8], Dtype)> {
-        let tensor = self.read(input)?;
+    pub fn raw_opt(&mut self, input: &'static str) -> Outcome<Option<(&'static [u8], Dtype)>> {
+        let Some(tensor) = self.read_opt(input)? else {
+            return Ok(None);
+        };
         self.is_whole(input, tensor.is_contiguous())?;
-        Ok((tensor.raw(), tensor.dtype()))
+        Ok(Some((tensor.raw(), tensor.dtype())))
+    }
+
+    pub fn raw(&mut self, input: &'static str) -> Outcome<(&'static [u8], Dtype)> {
+        let raw = self.raw_opt(input)?;
+        self.there(input, raw)
     }
 
     pub fn raw_mut(&mut self, input: &'static str) -> Outcome<(&'static mut [u8], Dtype)> {

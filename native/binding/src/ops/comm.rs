@@ -73,26 +73,35 @@ pub fn comm_all_to_all_v(args: &mut Args) -> Outcome {
     })
 }
 
-/// Part i of `receive` comes from rank i; this rank's own is `send`, from its beginning.
+/// Part i of `receive` comes from rank i; this rank's own is `send`, from its beginning, or lies in place already.
 pub fn comm_all_gather_v(args: &mut Args) -> Outcome {
     let comm = args.usize("comm")? as i32;
     let rank = args.usize("rank")?;
     let unit = args.usize("unit")?;
-    let (send, dtype) = args.raw("send")?;
+    let send = args.raw_opt("send")?;
     let ((receive, received), counts) = (args.raw_mut("receive")?, args.slice::<i64>("counts")?);
-    same_dtype(args.op, dtype, received)?;
-    let (op, width) = (args.op, unit * dtype.bytes());
+    if let Some((_, dtype)) = send {
+        same_dtype(args.op, dtype, received)?;
+    }
+    let (op, width) = (args.op, unit * received.bytes());
     args.work(move |_| {
         exempt(|| {
             let to = Layout::new(op, "counts", receive.len(), counts, width)?;
-            let mine = counts.get(rank..rank + 1).unwrap_or_default();
-            let from = Layout::new(op, "send", send.len(), mine, width)?;
+            let bytes = to.bytes.get(rank).copied().unwrap_or(0);
+            let into = receive.as_mut_ptr();
+            let from = match send {
+                Some((send, _)) => {
+                    Layout::new(op, "send", send.len(), &[bytes], 1)?;
+                    send.as_ptr()
+                }
+                None => into.wrapping_add(to.at.get(rank).copied().unwrap_or(0) as usize),
+            };
             ranks::exchange(
                 comm,
                 Exchange::AllGather {
-                    send: send.as_ptr(),
-                    bytes: from.bytes.first().copied().unwrap_or(0),
-                    receive: receive.as_mut_ptr(),
+                    send: from,
+                    bytes,
+                    receive: into,
                     receive_bytes: to.bytes.as_ptr(),
                     receive_at: to.at.as_ptr(),
                 },

@@ -1,0 +1,77 @@
+// Which rank sums and updates which elements of the dense parameters: the optimiser's state of an element is on that rank
+// alone. A function of the parameters' sizes and of the number of ranks.
+//
+// A parameter is cut into portions, a portion into slices of 1 MB at most, one for each rank in their order. Slices begin at
+// multiples of SQUARE_TILE, so that their square sums add up to the bits of the whole. Where there are fewer tiles than
+// ranks, those ranks get them that have the least so far.
+
+import type { Parameter } from '../ops/parameter.js';
+import { SQUARE_TILE } from '../ops/square-sum.js';
+import type { Tensor } from '../tensor/tensor.js';
+
+/** Tiles of a slice at most: 1 MB. */
+const MOST_TILES = 16;
+
+/** Elements of a parameter that are exchanged at once. */
+export interface Portion {
+  /** Its number. */
+  readonly parameter: number;
+  readonly start: number;
+  /** Elements of each rank's slice, one after the other. */
+  readonly counts: readonly number[];
+}
+
+/** Elements of a parameter that this rank updates. */
+export interface DenseSlice {
+  readonly parameter: number;
+  readonly start: number;
+  /** In the parameter's memory. */
+  readonly value: Tensor<'f32'>;
+}
+
+export function divideDense(sizes: readonly number[], ranks: number): Portion[] {
+  const held: number[] = Array.from({ length: ranks }, () => 0);
+  const most = ranks * MOST_TILES * SQUARE_TILE;
+  return sizes.flatMap((size, parameter) =>
+    Array.from({ length: Math.ceil(size / most) }, (_, i): Portion => {
+      const start = i * most;
+      const counts = dealTiles(Math.min(most, size - start), held);
+      counts.forEach((count, rank) => (held[rank]! += count));
+      return { parameter, start, counts };
+    }),
+  );
+}
+
+/** So many elements over ranks that hold some already. */
+function dealTiles(elements: number, held: readonly number[]): number[] {
+  const tiles = Math.ceil(elements / SQUARE_TILE);
+  const rest = tiles % held.length;
+  const leastFirst = held.map((_, rank) => rank).sort((a, b) => held[a]! - held[b]! || a - b);
+  const extra = new Set(leastFirst.slice(0, rest));
+  let left = elements;
+  return held.map((_, rank) => {
+    const own = Math.floor(tiles / held.length) + (extra.has(rank) ? 1 : 0);
+    const count = Math.min(left, own * SQUARE_TILE);
+    left -= count;
+    return count;
+  });
+}
+
+/** Where a rank's slice of a portion begins in its parameter. */
+export function sliceStart({ start, counts }: Portion, rank: number): number {
+  return counts.slice(0, rank).reduce((sum, count) => sum + count, start);
+}
+
+/** What a rank updates, in the order of the portions; nothing of those in which it has no slice. */
+export function slicesOf(parameters: readonly Parameter[], portions: readonly Portion[], rank: number): DenseSlice[] {
+  return portions.flatMap(portion => {
+    const [count, start] = [portion.counts[rank]!, sliceStart(portion, rank)];
+    const { value } = parameters[portion.parameter]!;
+    return count > 0 ? [{ parameter: portion.parameter, start, value: value.range(start, count) }] : [];
+  });
+}
+
+/** A rank on its own updates every parameter as it is. */
+export function wholeSlices(parameters: readonly Parameter[]): DenseSlice[] {
+  return parameters.map(({ value }, parameter) => ({ parameter, start: 0, value }));
+}

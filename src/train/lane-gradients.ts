@@ -1,0 +1,59 @@
+// The gradients of this rank's lanes, added up in the order of the lane tree. Each dense parameter has a sum of its own, and
+// those of the last parameters come first: backward finishes them first, so their sums are complete, and may leave, while
+// it still runs. Rows of tables come after them: the input's are known only when backward is done.
+
+import type { StreamName } from '../native/call.js';
+import type { Gradients, GradientSums, TableGradients, TakeOptions, Trained } from '../optim/gradients.js';
+import type { Tensor } from '../tensor/tensor.js';
+import { LaneSum, type Partial } from './lane-tree.js';
+
+export class LaneGradients {
+  readonly #sums: GradientSums;
+  readonly #dense: readonly LaneSum<Tensor<'f32'>>[];
+  readonly #tables: LaneSum<TableGradients>;
+  #stream: StreamName = 'compute';
+
+  constructor(lanes: number, sums: GradientSums, { parameters }: Trained) {
+    this.#sums = sums;
+    this.#dense = parameters.map(
+      (_, i) => new LaneSum<Tensor<'f32'>>(lanes, (left, right) => sums.addDense(i, left, right, this.#stream)),
+    );
+    this.#tables = new LaneSum(lanes, (left, right) => sums.addTables(left, right, this.#stream));
+  }
+
+  /** Takes what the next lane left with parameters and tables. */
+  take(lane: number, options: TakeOptions): void {
+    const range = { from: lane, to: lane + 1 };
+    this.#stream = options.stream ?? 'compute';
+    this.#putDense({ ...range, value: this.#sums.takeDense() });
+    this.#tables.putNode({ ...range, value: this.#sums.takeTables(options) });
+  }
+
+  /** The next lane is empty. */
+  skip(lane: number): void {
+    this.putNode({ from: lane, to: lane + 1, value: undefined });
+  }
+
+  putNode({ from, to, value }: Partial<Gradients>): void {
+    this.#putDense({ from, to, value: value?.dense });
+    this.#tables.putNode({ from, to, value: value?.tables });
+  }
+
+  /** What has been summed so far, whole nodes in order. */
+  get partials(): Partial<Gradients>[] {
+    return this.#tables.partials.map(({ from, to, value: tables }, k) => {
+      const dense = this.#dense.map(sum => sum.partials[k]!.value);
+      return { from, to, value: tables && { dense, tables } };
+    });
+  }
+
+  /** The sum of all lanes; absent when all were empty. */
+  total(): Gradients | undefined {
+    const tables = this.#tables.total();
+    return tables && { dense: this.#dense.map(sum => sum.total()), tables };
+  }
+
+  #putDense({ from, to, value }: Partial<Gradients['dense']>): void {
+    for (let i = this.#dense.length - 1; i >= 0; i--) this.#dense[i]!.putNode({ from, to, value: value?.[i] });
+  }
+}
