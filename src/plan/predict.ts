@@ -91,7 +91,11 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
   const notes = time(NOTES, ranks, 0, 0);
 
   const laneCompute = compute / lanes;
-  const denseBare = Math.max(denseTime / work.blocks, denseTime - BACKWARD * laneCompute);
+  // Gradients leave behind backward. Parameters come back behind the next forward, unless its rows wait for them.
+  const half = denseTime / 2;
+  const behind = (seconds: number) => Math.max(half / work.blocks, half - seconds);
+  const rowsWait = staleness === 0 && groupSize > 1;
+  const denseBare = behind(BACKWARD * laneCompute) + (rowsWait ? half : behind((1 - BACKWARD) * laneCompute));
   const laterFetches = (lanes - 1) * Math.max(0, fetch - laneCompute);
   const changed = (steps: number) => work.collisions(steps * ranks * lanes);
   const resend = changed(1) * fetch * lanes;

@@ -46,7 +46,7 @@ const LOST_HOST = /Remote daemon: \S+ on node (?<host>\S+)/;
 const SOME_PROCESS = /PID (?<pid>\d+) RUNNING AT/;
 /** Lines of MPI's own post-mortems, which say less than we do. */
 const NOISE =
-  /^(-{20,}|={20,}|\s*$)|mpirun (noticed|detected|has exited|was unable)|prterun|MPI_ABORT was invoked|^(with errorcode|NOTE: invoking MPI_ABORT|You may or may not|exactly when Open MPI)|BAD TERMINATION|^=|CLEANING UP|YOU CAN IGNORE|ORTE_ERROR_LOG|YOUR APPLICATION TERMINATED|This typically refers|Please see the FAQ|^\[proxy|^\[mpiexec|Primary job {2}terminated|a non-zero exit code|job to be terminated|Process name:|Exit code:|abort\(\d+\) on node|application called MPI_Abort|^\[.*\] \d+ more processes? ha|ORTE has lost communication|^ {2}(HNP|Remote) daemon *:|^(This is usually due to either|connection to the node, or possibly|the daemon itself\.|therefore will terminate)/;
+  /^(-{20,}|={20,}|\s*$)|mpirun (noticed|detected|has exited|was unable)|prterun|MPI_ABORT was invoked|^(with errorcode|NOTE: invoking MPI_ABORT|You may or may not|exactly when Open MPI)|BAD TERMINATION|^=|CLEANING UP|YOU CAN IGNORE|ORTE_ERROR_LOG|YOUR APPLICATION TERMINATED|This typically refers|Please see the FAQ|^\[proxy|^\[mpiexec|Primary job {2}terminated|a non-zero exit code|job to be terminated|Process name:|Exit code:|abort\(\d+\) on node|application called MPI_Abort|^\[.*\] (\d+ more processes? ha|Set MCA parameter)|ORTE has lost communication|^ {2}(HNP|Remote) daemon *:|^(This is usually due to either|connection to the node, or possibly|the daemon itself\.|therefore will terminate)/;
 
 /** Reads the lines that a job prints. */
 export class FaultFinder {
