@@ -38,8 +38,11 @@ export function describeStart(start: TrainStart): string {
 }
 
 function describeChoices({ choices }: TrainStart): string[] {
-  if (choices.length === 0) return [];
-  return [`chosen from the log: ${choices.map(({ key, value }) => `${key} ${value}`).join(', ')}`];
+  const fromLog = choices.filter(({ measured }) => !measured).map(({ key, value }) => `${key} ${value}`);
+  return [
+    ...(fromLog.length > 0 ? [`chosen from the log: ${fromLog.join(', ')}`] : []),
+    ...choices.filter(({ measured }) => measured).map(c => `chosen by measuring: ${c.key} ${c.value}; ${c.reason}`),
+  ];
 }
 
 /** What the model will never see, and the switch that changes it. */

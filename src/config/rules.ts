@@ -13,6 +13,8 @@ export interface Choice {
   key: string;
   value: number | string;
   reason: string;
+  /** Chosen by measuring on this machine, not from the log's statistics. */
+  measured?: true;
 }
 
 /** Useful FLOPs of a default run: five and a half minutes of the reference machine. */

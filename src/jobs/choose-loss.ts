@@ -39,9 +39,9 @@ export async function chooseLoss(
   const kind = full <= WORTH * sampled ? 'full-softmax' : 'sampled-softmax';
   const show = (seconds: number) => `${(1000 * seconds).toPrecision(3)} ms`;
   const reason =
-    `measured over ${tokens} tokens, loss and table update: full softmax ${show(full)}, sampled ${show(sampled)}; ` +
+    `over ${tokens} tokens, loss and table update: full softmax ${show(full)}, sampled ${show(sampled)}; ` +
     `full up to ${WORTH} times the sampled`;
-  const choices = [{ key: 'loss.kind', value: kind, reason }];
+  const choices: Choice[] = [{ key: 'loss.kind', value: kind, reason, measured: true }];
   return { config: { ...config, loss: { ...config.loss, kind } }, choices };
 }
 

@@ -38,3 +38,18 @@ test('what was guessed, noted, refused, filtered and never trained on is said at
     "never trained on: 700 of 1,000 training events (70.0 %), older than a user's newest 201; --set window=sliding trains on all",
   ]);
 });
+
+test('what was chosen is said, and what was measured with its figures', () => {
+  const fromLog = { key: 'model.maxLength', value: 50, reason: 'the longest history' };
+  const measured = {
+    key: 'loss.kind',
+    value: 'full-softmax',
+    reason: 'full 3 ms, sampled 4 ms',
+    measured: true,
+  } as const;
+  expect(lines(1_000_000, 8192, { choices: [fromLog, measured] }).slice(3)).toEqual([
+    'chosen from the log: model.maxLength 50',
+    'chosen by measuring: loss.kind full-softmax; full 3 ms, sampled 4 ms',
+  ]);
+  expect(lines(1_000_000, 8192, { choices: [measured] })).toHaveLength(4);
+});
