@@ -9,6 +9,7 @@ import { gatherRows } from '../ops/gather-rows.js';
 import { Tape } from '../ops/tape.js';
 import { topK } from '../ops/top-k.js';
 import type { Tensor } from '../tensor/tensor.js';
+import { lastStates } from './last-states.js';
 import { scaledStates } from './priors/prior-cases.js';
 import type { PriorScorer } from './priors/prior-scorer.js';
 
@@ -24,8 +25,8 @@ export interface History {
 export interface RankRequest {
   history: History;
   k: number;
-  /** Dense ids that are left out of the ranking. */
-  excluded: Iterable<number>;
+  /** Dense ids that are left out of the ranking, in any order, repeats allowed. */
+  excluded: Int32Array;
   /** Rank only these; the whole catalogue when absent. Requests with the same object share a scan. */
   candidates?: Candidates;
 }
@@ -40,6 +41,12 @@ export interface Candidates {
   /** Ascending dense ids. */
   readonly ids: Int32Array;
 }
+
+/** Requests by number, those with the same candidates together. */
+type Groups = ReadonlyMap<Candidates | undefined, readonly number[]>;
+
+/** Stands for no item, among ids of the kernel. */
+const NO_ITEM = -1;
 
 export interface RankerOptions {
   /** Items that can be named: ids from here on are reserved rows of the catalogue and never recommended. */
@@ -81,31 +88,28 @@ export class ItemRanker {
   /** For each request its best items, best first, at most k. */
   async rank(requests: readonly RankRequest[]): Promise<RankedItem[][]> {
     if (requests.length === 0) return [];
-    const states = await this.states(requests.map(({ history }) => history));
-    const d = this.#model.definition.d;
-    const answers: RankedItem[][] = [];
     const groups = new Map<Candidates | undefined, number[]>();
-    requests.forEach(({ candidates }, r) => groups.set(candidates, [...(groups.get(candidates) ?? []), r]));
-    for (const [candidates, members] of groups) {
-      const wanted = members.map(r => requests[r]!);
-      const queries = new Float32Array(members.length * d);
-      members.forEach((r, i) => queries.set(states.subarray(r * d, (r + 1) * d), i * d));
-      const found = this.#options.priors
-        ? await this.#withPriors(queries, wanted, candidates)
-        : await this.#byModel(queries, wanted, candidates);
-      members.forEach((r, i) => (answers[r] = found[i]!));
-    }
+    requests.forEach(({ candidates }, r) => {
+      const members = groups.get(candidates);
+      if (members) members.push(r);
+      else groups.set(candidates, [r]);
+    });
+    const answers: RankedItem[][] = [];
+    const found = this.#options.priors
+      ? await this.#withPriors(requests, groups)
+      : await this.#byModel(requests, groups);
+    [...groups.values()].forEach((members, g) => members.forEach((r, i) => (answers[r] = found[g]![i]!)));
     return answers;
   }
 
   /** The items whose vectors point most nearly in the direction of one item's, by cosine; itself is left out. */
   async similar(item: number, k: number, candidates?: Candidates): Promise<RankedItem[]> {
     const { device } = this.#model;
-    this.#directions ??= this.#model.scorer.itemDirections(this.#tape);
+    const rows = (this.#directions ??= this.#model.scorer.itemDirections(this.#tape));
     using tape = new Tape(device, { training: false });
-    using ids = device.from(Int32Array.of(item));
-    const query = await device.read(gatherRows(tape, this.#directions, ids));
-    const [found] = await this.#scan(query, [{ k, excluded: [item] }], { rows: this.#directions, candidates });
+    const excluded = Int32Array.of(item);
+    using ids = device.from(excluded);
+    const [found] = await this.#scan([{ k, excluded }], { query: gatherRows(tape, rows, ids), rows, candidates });
     return found!;
   }
 
@@ -113,61 +117,77 @@ export class ItemRanker {
     this.#tape.dispose();
   }
 
-  #byModel(
-    queries: Float32Array,
-    requests: readonly RankRequest[],
-    candidates: Candidates | undefined,
-  ): Promise<RankedItem[][]> {
-    return this.#scan(queries, requests, { rows: this.#rows, candidates });
+  /** Encoder and scans are enqueued in one go, so that the device never waits for a busy JavaScript thread between them. */
+  async #byModel(requests: readonly RankRequest[], groups: Groups): Promise<RankedItem[][][]> {
+    const { device, scorer, definition } = this.#model;
+    const histories = requests.map(({ history }) => history);
+    const batch = jagged(histories, definition.maxLength);
+    using tape = new Tape(device, { training: false });
+    using tensors = this.#model.upload(batch);
+    const states = lastStates(tape, this.#model, tensors, batch.offsets); // [Q, D]
+    return await Promise.all(
+      [...groups].map(([candidates, members]) => {
+        using ids = device.from(Int32Array.from(members));
+        const query = scorer.queryRows(tape, states, ids);
+        const wanted = members.map(r => requests[r]!);
+        return this.#scan(wanted, { query, rows: this.#rows, candidates });
+      }),
+    );
   }
 
   /** Priors know the whole catalogue, so candidates are what is left when all others are left out. */
-  async #withPriors(
-    states: Float32Array,
-    requests: readonly RankRequest[],
-    candidates: Candidates | undefined,
-  ): Promise<RankedItem[][]> {
-    const others = candidates ? complement(candidates.ids, this.#model.shape.items) : this.#reserved();
-    const cases = {
-      states,
-      histories: requests.map(({ history }) => history.items),
-      excluded: requests.map(({ excluded }) => new Set([...excluded, ...others])),
-    };
-    const k = this.#longest(requests, candidates);
-    const { ids, scores } = await this.#options.priors!.lists(cases, k);
-    return requests.map((request, q) => best(ids.subarray(q * k), scores.subarray(q * k), Math.min(request.k, k)));
+  async #withPriors(requests: readonly RankRequest[], groups: Groups): Promise<RankedItem[][][]> {
+    const states = await this.states(requests.map(({ history }) => history));
+    const d = this.#model.definition.d;
+    const found: RankedItem[][][] = [];
+    for (const [candidates, members] of groups) {
+      const wanted = members.map(r => requests[r]!);
+      const others = candidates ? complement(candidates.ids, this.#model.shape.items) : this.#reserved();
+      const queries = new Float32Array(members.length * d);
+      members.forEach((r, i) => queries.set(states.subarray(r * d, (r + 1) * d), i * d));
+      const cases = {
+        states: queries,
+        histories: wanted.map(({ history }) => history.items),
+        excluded: wanted.map(({ excluded }) => new Set([...excluded, ...others])),
+      };
+      const k = this.#longest(wanted, candidates);
+      const { ids, scores } = await this.#options.priors!.lists(cases, k);
+      found.push(wanted.map((request, q) => best(ids.subarray(q * k), scores.subarray(q * k), Math.min(request.k, k))));
+    }
+    return found;
   }
 
   async #scan(
-    queries: Float32Array,
     requests: readonly Pick<RankRequest, 'k' | 'excluded'>[],
-    { rows, candidates }: { rows: Tensor<'f32'>; candidates: Candidates | undefined },
+    { query, rows, candidates }: { query: Tensor<'f32'>; rows: Tensor<'f32'>; candidates: Candidates | undefined },
   ): Promise<RankedItem[][]> {
-    const { device, definition } = this.#model;
+    const { device } = this.#model;
     using tape = new Tape(device, { training: false });
-    using query = device.from(queries, [requests.length, definition.d]);
     let table = rows;
-    let local: ReadonlyMap<number, number> | undefined;
+    let lists = requests.map(({ excluded }) => excluded);
     if (candidates) {
       if (candidates.ids.length === 0) return requests.map(() => []);
       using ids = device.from(candidates.ids);
       table = gatherRows(tape, rows, ids); // [C, D]
-      local = new Map(Array.from(candidates.ids, (id, at) => [id, at]));
+      const local = new Map(Array.from(candidates.ids, (id, at) => [id, at]));
+      lists = lists.map(excluded => excluded.map(id => local.get(id) ?? NO_ITEM));
+    } else if (this.#model.shape.items > this.#options.named) {
+      const reserved = this.#reserved();
+      lists = lists.map(excluded => Int32Array.from([...excluded, ...reserved]));
     }
-    const reserved = candidates ? [] : this.#reserved();
-    const lists = requests.map(({ excluded }) =>
-      local ? Array.from(excluded, id => local.get(id) ?? -1).filter(at => at >= 0) : [...excluded, ...reserved],
-    );
     const offsets = new Int32Array(lists.length + 1);
     lists.forEach((list, q) => (offsets[q + 1] = offsets[q]! + list.length));
-    using excludedIds = device.from(Int32Array.from(lists.flat()));
+    const all = new Int32Array(offsets.at(-1)!);
+    lists.forEach((list, q) => all.set(list, offsets[q]));
+    using excludedIds = device.from(all);
     using excludedOffsets = device.from(offsets);
     const k = this.#longest(requests, candidates);
     const top = topK(device, query, table, { k, excluded: { ids: excludedIds, offsets: excludedOffsets } });
-    const [ids, scores] = await Promise.all([device.read(top.ids), device.read(top.scores)]);
+    const reading = Promise.all([device.read(top.ids), device.read(top.scores)]);
     top.ids.dispose();
     top.scores.dispose();
-    const original = candidates ? ids.map(at => (at < 0 ? -1 : candidates.ids[at]!)) : ids;
+    const [ids, scores] = await reading;
+    const original = candidates ? ids.map(at => (at < 0 ? NO_ITEM : candidates.ids[at]!)) : ids;
     return requests.map((request, q) => best(original.subarray(q * k), scores.subarray(q * k), Math.min(request.k, k)));
   }
 

@@ -65,7 +65,7 @@ export async function exportBundle(run: string, out: string, options: OpenRunOpt
   if (existsSync(folder) && readdirSync(folder).length > 0) {
     throw new UserError('out-exists', `${out} exists and is not empty`, 'Choose another folder for --bundle.');
   }
-  using opened = new OpenRun(run, options);
+  using opened = new OpenRun(run, { ...options, coldItems: 'from-labels' });
   if (opened.kind !== opened.config.model.kind) {
     const message = `a bundle cannot hold the code of a custom model, "${opened.kind}"`;
     throw new UserError('own-model', message, 'Export the weights alone: --out <file>.');

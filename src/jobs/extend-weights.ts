@@ -11,8 +11,9 @@ import type { Model } from '../nn/model.js';
 import { syncFolder } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { WHOLE } from '../util/row-shard.js';
-import { SafetensorsFile, SafetensorsWriter, type TensorSpec } from '../util/safetensors.js';
+import { SafetensorsWriter, type TensorSpec } from '../util/safetensors.js';
 import type { TensorFile } from '../util/tensor-file.js';
+import { addRow, LabelMeans } from './label-means.js';
 
 export interface ExtendedWeights {
   /** New items that started from neighbours, from features, and from the mean of all. */
@@ -95,7 +96,7 @@ function startItems(
       sums.add(item[i - 1]!, item[i]!);
     }
   }
-  const labelled = new LabelMeans(rows, { d, known, source });
+  const labelled = new LabelMeans(rows, { d, source, known: item => item < known });
   const all = meanRow(rows.subarray(0, known * d), d);
   const report = { neighbours: 0, features: 0, neither: 0 };
   for (let item = known; item < rows.length / d; item++) {
@@ -135,50 +136,6 @@ class RowSums {
     if (count === 0) return undefined;
     return Float32Array.from(this.#sums.subarray((item - known) * d, (item - known + 1) * d), x => x / count);
   }
-}
-
-/** Mean rows of the known items by the labels of their features. */
-class LabelMeans {
-  readonly #d: number;
-  readonly #columns: { labels: Int32Array; sums: Float64Array; counts: Int32Array }[] = [];
-
-  constructor(rows: Float32Array, { d, known, source }: { d: number; known: number; source: SequenceStore }) {
-    this.#d = d;
-    for (const table of source.index.features.filter(({ of }) => of === 'item')) {
-      const file = new SafetensorsFile(join(source.folder, table.file));
-      for (const { name } of table.columns.filter(({ dtype }) => dtype === 'I32')) {
-        const labels = file.read(name, 'I32');
-        const size = labels.reduce((most, label) => Math.max(most, label), -1) + 1;
-        const column = { labels, sums: new Float64Array(size * d), counts: new Int32Array(size) };
-        for (let item = 0; item < known; item++) {
-          const label = labels[item] ?? -1;
-          if (label < 0) continue;
-          column.counts[label]!++;
-          addRow(column.sums, label * d, rows.subarray(item * d, (item + 1) * d));
-        }
-        this.#columns.push(column);
-      }
-      file.close();
-    }
-  }
-
-  /** Over the columns in which the item has a label that a known item has too. */
-  mean(item: number): Float32Array | undefined {
-    const d = this.#d;
-    const sum = new Float64Array(d);
-    let found = 0;
-    for (const { labels, sums, counts } of this.#columns) {
-      const label = labels[item] ?? -1;
-      if (label < 0 || counts[label] === 0) continue;
-      found++;
-      for (let i = 0; i < d; i++) sum[i]! += sums[label * d + i]! / counts[label]!;
-    }
-    return found === 0 ? undefined : Float32Array.from(sum, x => x / found);
-  }
-}
-
-function addRow(sums: Float64Array, at: number, row: Float32Array): void {
-  for (let i = 0; i < row.length; i++) sums[at + i]! += row[i]!;
 }
 
 function meanRow(rows: Float32Array, d: number): Float32Array {

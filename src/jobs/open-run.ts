@@ -10,6 +10,7 @@ import { UserError } from '../util/errors.js';
 import { SafetensorsFile } from '../util/safetensors.js';
 import type { PriorWeights } from '../eval/priors/weights.js';
 import type { Catalogue } from './catalogue.js';
+import { withColdItems } from './cold-items.js';
 import { longestGap } from './moment.js';
 import { readRunPriors } from './priors.js';
 import { shapeModel } from './shape-model.js';
@@ -25,6 +26,9 @@ export interface OpenRunOptions {
   store?: string;
 }
 
+/** How the rows of items are taken that no event names: from items that share their labels, for answers, or as they are. */
+export type ColdItems = 'from-labels' | 'as-trained';
+
 export class OpenRun {
   /** Kind of the model: one of the config's, or the name that a custom model gives itself. */
   readonly kind: string;
@@ -35,7 +39,7 @@ export class OpenRun {
   /** Weights of the log's priors; the model alone when absent. */
   readonly priors: PriorWeights | undefined;
 
-  constructor(path: string, options: OpenRunOptions = {}) {
+  constructor(path: string, options: OpenRunOptions & { coldItems?: ColdItems } = {}) {
     const run = RunFolder.open(path);
     this.kind = run.description.model;
     this.config = run.description.config;
@@ -46,9 +50,9 @@ export class OpenRun {
     this.device = Device.open(threads === undefined ? {} : { threads });
     try {
       this.model = new Model(this.device, shapeModel(this.config, this.source, options.model), this.config.seed);
-      this.model.loadAndClose(
-        options.weights === undefined ? openChosenWeights(run) : new SafetensorsFile(options.weights),
-      );
+      const weights = options.weights === undefined ? openChosenWeights(run) : new SafetensorsFile(options.weights);
+      const cold = options.coldItems ?? 'as-trained';
+      this.model.loadAndClose(cold === 'as-trained' ? weights : withColdItems(weights, this.source));
     } catch (error) {
       this.device.dispose();
       throw error;

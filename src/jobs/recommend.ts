@@ -85,7 +85,7 @@ export class Recommender {
     return {
       history,
       k,
-      excluded: new Set([...(exclude === 'history' && history ? history.items : []), ...denied]),
+      excluded: Int32Array.from([...(exclude === 'history' && history ? history.items : []), ...denied]),
       ...(candidates && { candidates }),
     };
   }
@@ -285,5 +285,7 @@ function checkedCount(k = 10): number {
 
 /** Opens a run, or a bundle of one, for recommending. */
 export function openRecommender(path: string, options: OpenRunOptions = {}): Recommender {
-  return new Recommender(isBundle(path) ? new OpenBundle(path, options) : new OpenRun(path, options));
+  return new Recommender(
+    isBundle(path) ? new OpenBundle(path, options) : new OpenRun(path, { ...options, coldItems: 'from-labels' }),
+  );
 }

@@ -4,6 +4,7 @@
 // T tokens, C states, V items, D width.
 
 import { copyRows } from '../ops/copy-rows.js';
+import { gatherRows } from '../ops/gather-rows.js';
 import { l2Norm } from '../ops/l2-norm.js';
 import type { LogitOptions } from '../ops/sampled-loss.js';
 import type { Table } from '../ops/table.js';
@@ -56,8 +57,17 @@ export class Scorer {
 
   /** [C * D] states on the host, scaled so that their dot product with an item's vector is the logit. */
   async queries(tape: Tape, states: Tensor<'f32'>): Promise<Float32Array> {
-    const { temperature, normalizeUser } = this.scoring;
-    const read = await tape.device.read(normalizeUser ? l2Norm(tape, states) : states);
+    const { temperature } = this.scoring;
+    const read = await tape.device.read(this.#sides(tape, states));
     return read.map(x => x / temperature);
+  }
+
+  /** The same for some of the states, [ids, D], left on the device. */
+  queryRows(tape: Tape, states: Tensor<'f32'>, ids: Tensor<'i32'>): Tensor<'f32'> {
+    return gatherRows(tape, this.#sides(tape, states), ids, 1 / this.scoring.temperature);
+  }
+
+  #sides(tape: Tape, states: Tensor<'f32'>): Tensor<'f32'> {
+    return this.scoring.normalizeUser ? l2Norm(tape, states) : states;
   }
 }

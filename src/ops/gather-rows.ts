@@ -6,14 +6,14 @@ import type { Tensor } from '../tensor/tensor.js';
 import type { RowDtype } from './row-source.js';
 import type { Tape } from './tape.js';
 
-/** Freed with the tape's scope, as every activation. */
-export function gatherRows(tape: Tape, values: Tensor<RowDtype>, ids: Tensor<'i32'>): Tensor<'f32'> {
+/** Rows times `scale`; freed with the tape's scope, as every activation. */
+export function gatherRows(tape: Tape, values: Tensor<RowDtype>, ids: Tensor<'i32'>, scale = 1): Tensor<'f32'> {
   const rows = tape.output(ids.size, values.cols);
   tape.device
     .call('embedding_gather_forward')
     .tensor(values)
     .tensor(ids)
-    .number(1)
+    .number(scale)
     .tensor(undefined)
     .tensor(undefined)
     .dropout(undefined)

@@ -4,12 +4,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import swagger from '@fastify/swagger';
 import Fastify, { type FastifyInstance } from 'fastify';
-import {
-  jsonSchemaTransform,
-  serializerCompiler,
-  validatorCompiler,
-  type ZodTypeProvider,
-} from 'fastify-type-provider-zod';
+import { jsonSchemaTransform, serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { VERSION } from '../native/platform.js';
 import { UserError } from '../util/errors.js';
@@ -19,6 +14,7 @@ import type { EventJournal } from './event-journal.js';
 import { ServerMetrics } from './metrics.js';
 import type { ModelHost } from './model-host.js';
 import { problemOf, sendProblem } from './problems.js';
+import { quickValidator } from './quick-validator.js';
 import * as schemas from './schemas.js';
 
 export interface AppOptions {
@@ -46,7 +42,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { host, journal, metrics, bodyLimit } = options;
   const answers = new Answers({ host, journal, timeout: options.timeout });
   const app = Fastify({ bodyLimit, return503OnClosing: false, forceCloseConnections: 'idle', requestTimeout: 30_000 });
-  app.setValidatorCompiler(validatorCompiler);
+  app.setValidatorCompiler(quickValidator);
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler((error: Error, _request, reply) => {
     const problem = problemOf(error);

@@ -58,11 +58,23 @@ export class Batcher<Request, Answer> {
   async #work(): Promise<void> {
     // Requests that arrive in the same turn of the event loop share the first batch.
     await new Promise(resolve => setImmediate(resolve));
-    while (this.#queue.length > 0) {
-      const batch = this.#take();
-      if (batch.length > 0) await this.#answer(batch);
+    let batch = this.#begin();
+    while (batch) {
+      const deliver = await batch;
+      // The next batch is under way before the answers of this one are written out.
+      batch = this.#begin();
+      deliver();
     }
     this.#running = undefined;
+  }
+
+  /** Starts what waits, if anything does; resolves to what tells the requests their answers. */
+  #begin(): Promise<() => void> | undefined {
+    while (this.#queue.length > 0) {
+      const batch = this.#take();
+      if (batch.length > 0) return this.#answer(batch);
+    }
+    return undefined;
   }
 
   #take(): Waiting<Request, Answer>[] {
@@ -86,15 +98,17 @@ export class Batcher<Request, Answer> {
     return batch;
   }
 
-  async #answer(batch: Waiting<Request, Answer>[]): Promise<void> {
+  async #answer(batch: Waiting<Request, Answer>[]): Promise<() => void> {
     this.#options.onBatch?.(batch.length);
     try {
       const answers = await this.#compute(batch.map(({ request }) => request));
-      batch.forEach(({ done }, i) => done(answers[i]!));
+      return () => batch.forEach(({ done }, i) => done(answers[i]!));
     } catch (error) {
       // One request must not fail the others: alone, each gets its own answer or its own error.
-      if (batch.length === 1) batch[0]!.fail(error);
-      else for (const waiting of batch) await this.#answer([waiting]);
+      if (batch.length === 1) return () => batch[0]!.fail(error);
+      const alone: (() => void)[] = [];
+      for (const waiting of batch) alone.push(await this.#answer([waiting]));
+      return () => alone.forEach(deliver => deliver());
     }
   }
 }

@@ -112,7 +112,7 @@ test('a recommendation is the top of the ranking, without the history and withou
   const ranker = new ItemRanker(model, { named: 38 });
   const [ranked = [], all] = await ranker.rank([
     { history, k: 50, excluded: items },
-    { history, k: 3, excluded: [] },
+    { history, k: 3, excluded: new Int32Array(0) },
   ]);
   expect(ranked.map(({ item }) => item).sort((a, b) => a - b)).toEqual(
     Array.from({ length: 38 }, (_, i) => i).filter(i => !items.includes(i)),

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openRecommender, type Recommender, SequenceStore, synthesize, train } from '../../src/index.js';
+import { OpenRun } from '../../src/jobs/open-run.js';
 import { numberBucket } from '../../src/jobs/shape-model.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-features-'));
@@ -74,6 +75,28 @@ test('answers know titles and filters by the columns of the store', async () => 
   expect(priced.map(({ item }) => Number(item)).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 6, 7]);
 });
 
+test('items without an event have the mean row of those that share their labels, as answers are given; others their own', async () => {
+  const store = SequenceStore.open(join(run, 'store'));
+  using trained = new OpenRun(run);
+  const d = recommender.dimension;
+  const [before, after] = await Promise.all(
+    [trained, recommender.run].map(async ({ device, model }) => await device.read(model.scorer.items.value)),
+  );
+  const row = (rows: ArrayLike<number>, item: number) => Array.from({ length: d }, (_, i) => rows[item * d + i]!);
+  const ids = new Map(ITEMS.map(({ id }) => [id, store.itemId(id)!]));
+  const seen = ({ id }: { id: number }) => store.itemVocabulary.count(ids.get(id)!) > 0;
+  const cold = ITEMS.filter(item => !seen(item) && item.kind !== '');
+  expect(cold.length).toBeGreaterThanOrEqual(4);
+  for (const { id, kind } of cold) {
+    const alike = ITEMS.filter(item => item.kind === kind && seen(item)).map(item => row(before!, ids.get(item.id)!));
+    const mean = alike[0]!.map((_, i) => alike.reduce((sum, values) => sum + values[i]!, 0) / alike.length);
+    expect(largestDifference(row(after!, ids.get(id)!), mean)).toBeLessThan(1e-6);
+  }
+  for (const { id } of ITEMS.filter(item => !cold.includes(item))) {
+    expect(row(after!, ids.get(id)!)).toEqual(row(before!, ids.get(id)!));
+  }
+});
+
 test('an empty history is answered by popularity, marked so, within the same filters', async () => {
   const popular = await recommender.recommend([], { k: 3, filter: { kind: 'k1' } });
   expect(popular.map(({ basis }) => basis)).toEqual(['popularity', 'popularity', 'popularity']);
@@ -81,3 +104,7 @@ test('an empty history is answered by popularity, marked so, within the same fil
   expect(counts).toEqual(counts.toSorted((a, b) => b - a));
   for (const { item } of popular) expect(recommender.describe(item)['kind']).toBe('k1');
 });
+
+function largestDifference(a: readonly number[], b: readonly number[]): number {
+  return Math.max(...a.map((value, i) => Math.abs(value - b[i]!)));
+}

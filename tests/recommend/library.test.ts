@@ -25,7 +25,7 @@ beforeAll(async () => {
   });
   const foreign = 'nobody-has-seen-it,Unseen,comedy,2000';
   writeFileSync(join(folder, 'items.csv'), `item_id,title,genre,year\n${[...rows, foreign].join('\n')}\n`);
-}, 60_000);
+}, 300_000);
 afterAll(() => {
   recommender.close();
   rmSync(folder, { recursive: true });

@@ -73,3 +73,19 @@ test('a request that fails does not fail its neighbours', async () => {
   const answers = await Promise.allSettled([1, 13, 2].map(x => batcher.submit(x, LATER)));
   expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
 });
+
+test('the next batch is under way before the answers of the last one are told', async () => {
+  const begun: number[] = [];
+  const batcher = new Batcher<number, number>(
+    async requests => {
+      begun.push(...requests);
+      await turn();
+      return requests;
+    },
+    { ...options, maxBatch: 1 },
+  );
+  const first = batcher.submit(1, LATER).then(() => [...begun]);
+  const second = batcher.submit(2, LATER);
+  expect(await first).toEqual([1, 2]);
+  await second;
+});

@@ -3,6 +3,8 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { quickCheck } from '../../src/server/quick-validator.js';
+import * as schemas from '../../src/server/schemas.js';
 import { type RunningServer, serve } from '../../src/server/serve.js';
 import { Random } from '../../src/util/random.js';
 import { type SmallRun, smallRun } from '../support/small-run.js';
@@ -20,7 +22,7 @@ beforeAll(async () => {
     grace: 0,
     onError: error => bugs.push(error),
   });
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   await server.close();
   small[Symbol.dispose]();
@@ -140,4 +142,27 @@ test('no body of 1,500 gets a 500', async () => {
   expect(bugs).toEqual([]);
   expect(seen.get(200)).toBeGreaterThan(100);
   expect(seen.get(400)).toBeGreaterThan(100);
+});
+
+test('what the quick check accepts zod accepts, with the same defaults', () => {
+  const maker = new Maker(21);
+  const { RECOMMEND_REQUEST, RANK_REQUEST, SIMILAR_REQUEST, EMBED_REQUEST, EVENTS_REQUEST } = schemas;
+  for (const schema of [RECOMMEND_REQUEST, RANK_REQUEST, SIMILAR_REQUEST, EMBED_REQUEST, EVENTS_REQUEST]) {
+    const accepts = quickCheck(schema);
+    const described = z.record(z.string(), z.unknown()).parse(z.toJSONSchema(schema, { io: 'input' }));
+    const bodies = Array.from({ length: 500 }, () => JSON.stringify(maker.value(described)) ?? 'null');
+    const checked = bodies.map(text => {
+      const [body, same]: unknown[] = [JSON.parse(text), JSON.parse(text)];
+      return accepts(body) ? { text, body } : { text, refused: !schema.safeParse(same).success };
+    });
+    // What it refuses need not be wrong, but then it would be of little use.
+    const expected = checked.map(({ text, body }) =>
+      body === undefined ? { text, refused: true } : { text, body: schema.parse(JSON.parse(text)) },
+    );
+    expect(checked).toEqual(expected);
+    expect(checked.filter(({ refused }) => refused).length).toBeGreaterThan(50);
+    expect(checked.filter(({ refused }) => !refused).length).toBeGreaterThan(50);
+  }
+  const long = '𝒳'.repeat(300); // 600 units of UTF-16
+  expect(quickCheck(schemas.SIMILAR_REQUEST)({ item: long })).toBe(false);
 });

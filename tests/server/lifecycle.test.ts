@@ -12,7 +12,7 @@ import { type SmallRun, SMALL_CONFIG, smallRun } from '../support/small-run.js';
 let small: SmallRun;
 beforeAll(async () => {
   small = await smallRun();
-}, 60_000);
+}, 300_000);
 afterAll(() => small[Symbol.dispose]());
 
 async function start(run: string, ...flags: string[]) {

@@ -37,7 +37,7 @@ beforeAll(async () => {
     reload: 0,
     grace: 0,
   });
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   await server.close();
   library.close();

@@ -48,7 +48,7 @@ export async function checkOnnx(
     const wanted = await ranker.states([history]);
     difference.state = Math.max(difference.state, largest(state, wanted));
     const { scores } = await scorer.run({ state: new runtime.Tensor('float32', state, [1, d]) });
-    const [ranked] = await ranker.rank([{ history, k: recommender.items, excluded: [] }]);
+    const [ranked] = await ranker.rank([{ history, k: recommender.items, excluded: new Int32Array(0) }]);
     const found = floats(scores);
     for (const { item, score } of ranked!) {
       difference.score = Math.max(difference.score, Math.abs(found[item]! - score));

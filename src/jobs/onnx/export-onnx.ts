@@ -37,7 +37,7 @@ export async function exportOnnx(run: string, out: string, options: OpenRunOptio
   if (existsSync(folder) && readdirSync(folder).length > 0) {
     throw new UserError('out-exists', `${out} exists and is not empty`, 'Choose another folder for --onnx.');
   }
-  using opened = new OpenRun(run, options);
+  using opened = new OpenRun(run, { ...options, coldItems: 'from-labels' });
   const { model, config, source, priors } = opened;
   encoderBlocks(opened.kind); // refused before the work starts
   const weights = new Map<string, Float32Array>();
