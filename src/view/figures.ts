@@ -96,7 +96,7 @@ export function flatConfig(config: object, under = ''): [key: string, value: str
   return Object.entries(config).flatMap(([key, value]: [string, unknown]): [string, string][] =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? flatConfig(value, `${under}${key}.`)
-      : [[`${under}${key}`, JSON.stringify(value) ?? '']],
+      : [[`${under}${key}`, typeof value === 'string' ? value : (JSON.stringify(value) ?? '')]],
   );
 }
 

@@ -59,7 +59,7 @@ function head(view: RunView): string {
     ? `${formatCount(view.data.users)} users, ${formatCount(view.data.items)} items, ${formatCount(view.data.trainTokens)} tokens per epoch. `
     : '';
   return `<h1>${escapeHtml(view.path)}</h1>
-<p class="muted">${escapeHtml(view.model)}, ${escapeHtml(view.state)}${view.reason ? ` (${escapeHtml(view.reason)})` : ''}. ${data}Started ${escapeHtml(view.started ?? '')}.</p>
+<p class="muted">${escapeHtml(view.model)}, ${escapeHtml(view.state)}${view.reason ? ` (${escapeHtml(view.reason)})` : ''}. ${data}Started ${escapeHtml((view.started ?? '').slice(0, 19).replace('T', ' '))} UTC.</p>
 <div class="panel">${lines.join('')}<div class="keys">${figures.join('')}</div></div>
 ${alerts.join('\n')}`;
 }

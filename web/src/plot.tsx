@@ -44,6 +44,7 @@ function options({ xName, series, format, fromZero, group }: PlotProps, width: n
   return {
     width,
     height: HEIGHT,
+    padding: [8, 12, 0, 0],
     scales: {
       x: { time: false },
       y: { range: (_plot, low, high) => yRange(low, high, fromZero ?? false) },
@@ -51,10 +52,14 @@ function options({ xName, series, format, fromZero, group }: PlotProps, width: n
     axes: [
       {
         ...axis,
+        size: 28,
+        label: xName,
+        labelSize: 16,
+        labelFont: axis.font,
         incrs: WHOLE_STEPS,
         values: (_plot, splits) => splits.map(value => (Number.isInteger(value) ? value.toLocaleString('en-US') : '')),
       },
-      { ...axis, size: 62, values: (_plot, splits) => splits.map(format) },
+      { ...axis, size: 62, values: (_plot, splits) => shortest(splits.map(format)) },
     ],
     series: [
       { label: xName },
@@ -78,6 +83,13 @@ function options({ xName, series, format, fromZero, group }: PlotProps, width: n
     cursor: group ? { sync: { key: group } } : {},
     legend: { live: true },
   };
+}
+
+/** Without decimals where no mark of the axis needs any. */
+function shortest(marks: string[]): string[] {
+  return marks.every(mark => /\.0+(?!\d)/.test(mark) || !mark.includes('.'))
+    ? marks.map(mark => mark.replace(/\.0+(?!\d)/, ''))
+    : marks;
 }
 
 /** Without a cursor a legend shows the last value. */

@@ -90,11 +90,11 @@ export function RunPage({ id }: { id: string }) {
   );
 }
 
-function describe({ model, data, epoch, epochs, updated, reason }: RunView): string {
+function describe({ model, data, state, epoch, epochs, updated, reason }: RunView): string {
   const parts = [
     model,
     ...(data ? [`${formatCount(data.users)} users, ${formatCount(data.items)} items`] : []),
-    `epoch ${epoch} of ${epochs}`,
+    state === 'running' ? `epoch ${Math.min(epoch + 1, epochs)} of ${epochs}` : `${epoch} of ${epochs} epochs`,
     ...(reason ? [`ended by: ${reason}`] : []),
     `last event ${ago(updated)}`,
   ];
