@@ -54,7 +54,7 @@ export function countRecentItems(source: SequenceSource, ahead: Ahead, share: nu
 }
 
 /** Spreads ids over 32 bits (the finaliser of MurmurHash3): an order of items that knows nothing of them. */
-function scatter(id: number): number {
+export function scatter(id: number): number {
   let h = id ^ 0x9e3779b9;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);

@@ -29,8 +29,10 @@ const REMEDIES: Record<Remedy, string> = {
 /** `stillImproving`: the last validation of the run was its best. */
 export function verdict(report: EvaluationReport, { stillImproving = false } = {}): BaselineVerdict {
   const { model, 'model alone': _part, ...baselines } = report.metrics;
+  const isBlend = report.priors?.features.model === 0;
   const lost: string[] = [];
   for (const [name, metrics] of Object.entries(baselines)) {
+    if (isBlend && name === 'blend') continue;
     const below = DECISIVE.filter(
       metric => model?.[metric] && metrics[metric] && model[metric].value <= metrics[metric].value,
     );
@@ -42,6 +44,8 @@ export function verdict(report: EvaluationReport, { stillImproving = false } = {
   const wins = lost.length === 0;
   const remedy = likelyRemedy(report, stillImproving);
   const lines = wins ? ['the model is above every baseline'] : [...lost, `likely remedy: ${REMEDIES[remedy]}`];
+  if (isBlend)
+    lines.push('on validation the network adds nothing to the blend of the baselines, so the ranking is that blend');
   const { selfFirst, selfTargets } = report;
   if (selfFirst > SELF_SHARE && selfFirst > SELF_EXCESS * selfTargets) {
     lines.push(

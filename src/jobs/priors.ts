@@ -21,10 +21,11 @@ const PRIORS_FILE = z.strictObject({
   weights: PRIOR_WEIGHTS.nullable(),
   /** Validation events that were fitted. */
   cases: z.int(),
-  /** Metric of the model alone and with priors, each case ranked with weights that were fitted without it. */
+  /** Metric of the model alone, with priors, and of the priors without it, each case ranked with weights that were fitted without it. */
   metric: z.string(),
   alone: z.number(),
   together: z.number(),
+  without: z.number(),
   /** SHA-256 of all of the above. */
   checksum: z.string(),
 });
@@ -59,9 +60,9 @@ export async function fitRunPriors({ run, model, source, config }: FitRunInput):
     ranked: model,
     metric: judge,
   });
-  const { cases, alone, together } = fitted;
-  const weights = together >= alone ? fitted.weights : null;
-  const priors: RunPriors = { weights, cases, metric: judge, alone, together };
+  const { cases, alone, together, without } = fitted;
+  const weights = Math.max(together, without) >= alone ? fitted.weights : null;
+  const priors: RunPriors = { weights, cases, metric: judge, alone, together, without };
   const content = { format: 'turbogr-priors', identity: run.identity, ...priors };
   const whole = { ...content, checksum: sha256(canonicalJson(content)) };
   writeFileAtomic(run.priors, `${JSON.stringify(whole, null, 2)}\n`);
@@ -79,7 +80,7 @@ export function readRunPriors(run: RunFolder): PriorWeights | undefined {
     return undefined;
   }
   const found = PRIORS_FILE.safeParse(parseJson(text));
-  if (!found.success) throw refuse('is damaged');
+  if (!found.success) throw refuse('is damaged or of an earlier version');
   const { checksum, ...content } = found.data;
   if (sha256(canonicalJson(content)) !== checksum)
     throw refuse('does not match its checksum: it was edited or damaged');

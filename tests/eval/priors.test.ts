@@ -4,10 +4,13 @@ import type { SequenceSource } from '../../src/data/sequence-source.js';
 import { MemorySource } from '../../src/data/memory-source.js';
 import { evaluationCases, wholeHistory } from '../../src/eval/cases.js';
 import { metricOf } from '../../src/eval/metrics.js';
+import { COMPONENTS, SPARSE_COMPONENTS, SPARSE_FEATURES } from '../../src/eval/priors/features.js';
 import { fitPriors } from '../../src/eval/priors/fit-priors.js';
 import { fitWeights } from '../../src/eval/priors/fit-weights.js';
-import { LogPriors, SPARSE_FEATURES } from '../../src/eval/priors/log-priors.js';
+import { LogPriors } from '../../src/eval/priors/log-priors.js';
+import { componentsOf, fitShares } from '../../src/eval/priors/mixture.js';
 import { logitRows, priorCases } from '../../src/eval/priors/prior-cases.js';
+import { NO_MODEL, PriorScorer } from '../../src/eval/priors/prior-scorer.js';
 import { rankWithPriors } from '../../src/eval/priors/rank-with-priors.js';
 import { FEATURES, namedWeights } from '../../src/eval/priors/weights.js';
 import { rankCases } from '../../src/eval/rank-cases.js';
@@ -44,7 +47,11 @@ function setting(users: number) {
   return { source, config, device, ranked: model };
 }
 
-const WEIGHTS = namedWeights(Float64Array.from([0.5, 0.3, -0.2, 1.5, 0.7, -0.4, -2, 0.9, 0.6, 0.25, 1.1, 0.45]));
+const SHARES = Float64Array.from(COMPONENTS, (_, k) => (k + 1) / (COMPONENTS.length * (COMPONENTS.length + 1) * 0.5));
+const WEIGHTS = namedWeights(
+  Float64Array.from([0.5, 0.3, -0.2, 0.35, 1.5, 0.7, -0.4, -2, 0.9, 0.6, 0.25, 1.1, 0.45, 0.8]),
+  SHARES,
+);
 
 test.each(['none', 'history', 'input'] as const)(
   'ranks and lists with priors equal brute force: %s excluded',
@@ -61,13 +68,20 @@ test.each(['none', 'history', 'input'] as const)(
       for (let c = 0; c < targets.length; c++, at++) {
         const sparse = log.sparse(histories[c]!);
         const scores = Array.from({ length: ITEMS }, (_, item) => {
+          const { features } = WEIGHTS;
+          const p = componentsOf(log, sparse, item).map((part, k) => part * SHARES[k]!);
+          const base = p.slice(SPARSE_COMPONENTS.length).reduce((all, part) => all + part, 0);
+          const whole = p.reduce((all, part) => all + part, 0);
           let sum =
-            WEIGHTS.popularity * log.itemFeatures[0]![item]! + WEIGHTS.recentPopularity * log.itemFeatures[1]![item]!;
-          for (let d = 0; d < width; d++) sum += WEIGHTS.model * states[c * width + d]! * rows[item * width + d]!;
+            features.popularity * log.popularities[0]![item]! +
+            features.recentPopularity * log.popularities[1]![item]! +
+            features.base * Math.log(base) +
+            features.mixture * Math.log(whole / base);
+          for (let d = 0; d < width; d++) sum += features.model * states[c * width + d]! * rows[item * width + d]!;
           const row = sparse.items.indexOf(item);
           if (row < 0) return sum;
           return SPARSE_FEATURES.reduce(
-            (all, name, f) => all + WEIGHTS[name] * sparse.values[row * SPARSE_FEATURES.length + f]!,
+            (all, name, f) => all + features[name] * sparse.values[row * SPARSE_FEATURES.length + f]!,
             sum,
           );
         });
@@ -91,7 +105,10 @@ test.each(['none', 'history', 'input'] as const)(
 test('a model with weight one and no priors ranks as the model does', async () => {
   const { source, device, ranked } = setting(40);
   using _ = device;
-  const weights = namedWeights(Float64Array.from(FEATURES, name => (name === 'model' ? 1 : 0)));
+  const weights = namedWeights(
+    Float64Array.from(FEATURES, name => (name === 'model' ? 1 : 0)),
+    SHARES,
+  );
   const which = { source, part: 'test', exclude: 'history' } as const;
   const log = new LogPriors(source, 'test');
   const plain = await rankCases({ ...which, model: ranked, listLength: 3 });
@@ -106,11 +123,12 @@ test('the fit finds that people come back, from validation alone, and says what 
   const { source, device, ranked } = setting(300);
   using _ = device;
   const fit = () => fitPriors({ device, source, maxLength: 10, exclude: 'none', ranked, metric: 'ndcg@10' });
-  const { weights, alone, together, cases } = await fit();
+  const { weights, alone, together, without, cases } = await fit();
   expect(cases).toBe(300);
   expect(together).toBeGreaterThan(alone + 0.2);
-  expect(weights.own + weights.ownAge * Math.log(1 / 3)).toBeGreaterThan(1);
-  expect(await fit()).toEqual({ weights, alone, together, cases });
+  expect(weights.shares.ownAge + weights.shares.ownCount).toBeGreaterThan(0.25); // 2 of 16 components
+  expect(await fit()).toEqual({ weights, alone, together, without, cases });
+  expect(weights.features.model === 0).toBe(without > together); // the better of the two
   const log = new LogPriors(source, 'test');
   const which = { source, part: 'test', exclude: 'none', maxLength: 10 } as const;
   const tested = await rankWithPriors({ ...which, device, log, weights, ranked });
@@ -158,6 +176,49 @@ test('features of a history', () => {
   expect(at(1, 'near')).toBeGreaterThan(0); // two events after 1
   expect(at(0, 'own')).toBe(0); // a successor of 2, which is in the context
   expect(at(0, 'context')).toBeGreaterThan(0);
+});
+
+test('items that the log knows nothing different of are not ordered by id', async () => {
+  using device = Device.open({ threads: 1 });
+  const item = Int32Array.from({ length: 2 * ITEMS }, (_, i) => i % ITEMS);
+  const offsets = Int32Array.of(0, ITEMS, 2 * ITEMS);
+  const log = new LogPriors(new MemorySource({ items: ITEMS, offsets, item }), 'future');
+  using scorer = new PriorScorer(device, log, { weights: WEIGHTS, logits: NO_MODEL });
+  const histories = [Int32Array.of(0)];
+  const { ids } = await scorer.lists({ states: NO_MODEL.rows, histories, excluded: [new Set([0])] }, ITEMS - 1);
+  const plain = [...ids].filter(id => id > 20); // the others are among the successors
+  expect(plain).toHaveLength(ITEMS - 21);
+  const rising = plain.filter((id, i) => i > 0 && id > plain[i - 1]!).length;
+  expect(rising).toBeGreaterThan(10);
+  expect(rising).toBeLessThan(plain.length - 10);
+});
+
+test('components are distributions: none of them gives away more than one', () => {
+  const source = repeatingSource(50);
+  const log = new LogPriors(source, 'test');
+  const history = Int32Array.from({ length: 30 }, (_, i) => (i * 7) % 11);
+  const sparse = log.sparse(history);
+  const sums = new Float64Array(COMPONENTS.length);
+  for (let item = 0; item < ITEMS; item++) componentsOf(log, sparse, item).forEach((p, k) => (sums[k]! += p));
+  for (const sum of sums) expect(sum).toBeLessThanOrEqual(1 + 1e-9);
+  for (const name of ['ownAge', 'ownCount', 'popularity', 'recentPopularity', 'uniform'] as const)
+    expect(sums[COMPONENTS.indexOf(name)]).toBeCloseTo(1);
+});
+
+test('shares of a mixture are recovered from its own draws', () => {
+  const random = new Random(13, 'mixture');
+  const found = Array.from({ length: 5000 }, () => {
+    const p = new Float64Array(COMPONENTS.length);
+    const drawn = random.uniform() < 0.7 ? 0 : 5; // two dice, one of which shows 1 in four of five throws
+    const one = random.uniform() < (drawn === 0 ? 0.8 : 0.1);
+    p[0] = one ? 0.8 : 0.2;
+    p[5] = one ? 0.1 : 0.9;
+    return p;
+  });
+  const shares = fitShares(found);
+  expect(Math.abs(shares[0]! - 0.7)).toBeLessThan(0.03);
+  expect(Math.abs(shares[5]! - 0.3)).toBeLessThan(0.03);
+  expect(shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1);
 });
 
 test('weights of a conditional logit are recovered from its own draws', () => {

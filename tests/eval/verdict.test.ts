@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { COMPONENTS } from '../../src/eval/priors/features.js';
+import { FEATURES, namedWeights } from '../../src/eval/priors/weights.js';
 import type { EvaluationReport } from '../../src/eval/report.js';
 import { verdict } from '../../src/eval/verdict.js';
 
@@ -43,4 +45,18 @@ test('an equal figure is no win', () => {
 test('a model that recommends what was just seen is told so', () => {
   expect(verdict(report(0.3, 0.2, { selfFirst: 0.985 })).lines[1]).toContain('98.5 %');
   expect(verdict(report(0.3, 0.2, { selfFirst: 0.3, selfTargets: 0.25 })).lines).toHaveLength(1);
+});
+
+test('a ranking that is the blend is said to be so, and not to lose to itself', () => {
+  const weights = (model: number) =>
+    namedWeights(
+      Float64Array.from(FEATURES, name => (name === 'model' ? model : 1)),
+      new Float64Array(COMPONENTS.length),
+    );
+  const { metrics } = report(0.3, 0.2);
+  const more = (model: number) => ({ metrics: { ...metrics, blend: metrics['model']! }, priors: weights(model) });
+  const blend = verdict(report(0.3, 0.2, more(0)));
+  expect(blend.wins).toBe(true);
+  expect(blend.lines[1]).toContain('the network adds nothing');
+  expect(verdict(report(0.3, 0.2, more(0.5))).wins).toBe(false);
 });

@@ -1,51 +1,33 @@
-// What the log knows of a next event without a model, as features of items. Three kinds, after the three baselines:
+// What the log knows of a next event without a model, as features of items (features.ts) and as distributions that a
+// mixture is made of (mixture.ts). Both come from the same three sources as the baselines: how popular items are, what
+// followed what, and what the user had before.
 //
-//   item features   of every item, whoever asks: how popular it is, and was lately
-//   own items       of a user's earlier items: how long ago (counted in different items), how often, right now
-//   successors      of items that followed the last ones: at once or soon, in everybody's history or in this user's own
-//
-// The last two are sparse: all items that are not listed have zeros there. A linear function of these features is added
-// to the model's logits; fit-weights.ts finds it.
-//
-// V items, F sparse features.
+// V items, F sparse features, K sparse components.
 
 import type { SequenceSource } from '../../data/sequence-source.js';
 import { PopularityBaseline } from '../baselines.js';
 import { type Ahead, countItems, countRecentItems } from '../known-events.js';
 import { Successors } from '../successors.js';
+import { SPARSE_COMPONENTS, SPARSE_FEATURES, SparseFeatures } from './features.js';
 
-export const ITEM_FEATURES = ['popularity', 'recentPopularity'] as const;
-export const SPARSE_FEATURES = [
-  'own',
-  'ownAge',
-  'ownCount',
-  'last',
-  'successor',
-  'successorShare',
-  'context',
-  'ownSuccessor',
-  'near',
-] as const;
 const F = SPARSE_FEATURES.length;
+const K = SPARSE_COMPONENTS.length;
 const [OWN, AGE, COUNT, LAST, SUCCESSOR, SHARE, CONTEXT, OWN_SUCCESSOR, NEAR] = [0, 1, 2, 3, 4, 5, 6, 7, 8] as const;
+/** Places in the history that a component of successors looks from: up to this one, from behind that of the one before. */
+const SUCCESSOR_PLACES = [1, 2, 3, 5, 10, 20];
+const NEAR_PLACES = [1, 2, 6, 12];
+const OWN_PARTS = SUCCESSOR_PLACES.length + NEAR_PLACES.length;
 
 /** How many of a user's newest different items, and of an item's most frequent successors, get features. */
 const MOST_OWN = 300;
 const MOST_SUCCESSORS = 150;
-/** Items before the last one whose successors count too, and how many of each. */
+/** Items before the last one whose successors are features too, how many of each, and of those before them. */
 const CONTEXT_ITEMS = 5;
-const MOST_CONTEXT = 40;
+const MOST_CONTEXT = 100;
+const MOST_BEFORE = 40;
 const MOST_NEAR_PAIRS = 2e7;
 /** Share of the events that is recent. */
 const RECENT = 0.1;
-
-/** Sparse features of one case. */
-export interface SparseFeatures {
-  /** [n] different items. */
-  readonly items: number[];
-  /** [n * F] */
-  readonly values: number[];
-}
 
 export class LogPriors {
   readonly popularity: PopularityBaseline;
@@ -54,8 +36,10 @@ export class LogPriors {
   readonly #near: Successors;
   /** [V] known events of each item. */
   readonly counts: Int32Array;
-  /** [V] of each item feature. */
-  readonly itemFeatures: readonly Float32Array[];
+  /** [V] logarithms of the counts, and of the recent ones. */
+  readonly popularities: readonly Float32Array[];
+  /** [V] of each component that knows every item. */
+  readonly distributions: readonly Float64Array[];
 
   constructor(source: SequenceSource, ahead: Ahead) {
     this.counts = countItems(source, ahead);
@@ -64,63 +48,86 @@ export class LogPriors {
     this.successors = new Successors(source, ahead, { place });
     this.#near = new Successors(source, ahead, { place, distances: [2, 5], mostPairs: MOST_NEAR_PAIRS });
     const recent = countRecentItems(source, ahead, RECENT) ?? new Int32Array(source.items);
-    this.itemFeatures = [this.counts, recent].map(counts => Float32Array.from(counts, count => Math.log1p(count)));
+    this.popularities = [this.counts, recent].map(counts => Float32Array.from(counts, count => Math.log1p(count)));
+    const uniform = new Int32Array(source.items).fill(1);
+    this.distributions = [this.counts, recent, uniform].map(distribution);
   }
 
   /** `history`: known items, oldest first. */
   sparse(history: Int32Array): SparseFeatures {
-    const list = new FeatureList();
-    this.#addOwn(history, list);
-    this.#addSuccessors(history, list);
-    return list;
+    const found = new SparseFeatures();
+    this.#addOwn(history, found);
+    this.#addSuccessors(history, found);
+    return found;
   }
 
-  #addOwn(history: Int32Array, list: FeatureList): void {
-    let different = 0;
+  #addOwn(history: Int32Array, found: SparseFeatures): void {
+    const { values, parts } = found;
     const last = history.at(-1);
+    let different = 0;
+    let followed = 0;
     for (let i = history.length - 1; i >= 0; i--) {
       const item = history[i]!;
-      let at = list.find(item);
-      if (at === undefined) {
+      let row = found.find(item);
+      if (row === undefined) {
         if (different === MOST_OWN) continue;
-        at = list.place(item);
-        list.values[at + OWN] = 1;
-        list.values[at + AGE] = -Math.log(++different);
+        row = found.row(item);
+        values[row * F + OWN] = 1;
+        values[row * F + AGE] = -Math.log(++different);
       }
-      list.values[at + COUNT]!++;
+      values[row * F + COUNT]!++;
       if (item === last && i + 1 < history.length) {
-        const next = list.find(history[i + 1]!);
-        if (next !== undefined) list.values[next + OWN_SUCCESSOR]!++;
+        followed++;
+        const next = found.find(history[i + 1]!);
+        if (next !== undefined) values[next * F + OWN_SUCCESSOR]!++;
       }
     }
-    for (let at = 0; at < list.values.length; at += F) {
-      list.values[at + COUNT] = Math.log(list.values[at + COUNT]!);
-      list.values[at + OWN_SUCCESSOR] = Math.log1p(list.values[at + OWN_SUCCESSOR]!);
+    let harmonic = 0;
+    for (let age = 1; age <= different; age++) harmonic += 1 / age;
+    for (let row = 0; row < different; row++) {
+      const [count, next] = [values[row * F + COUNT]!, values[row * F + OWN_SUCCESSOR]!];
+      values[row * F + COUNT] = Math.log(count);
+      values[row * F + OWN_SUCCESSOR] = Math.log1p(next);
+      parts[row * K + OWN_PARTS] = 1 / ((row + 1) * harmonic);
+      parts[row * K + OWN_PARTS + 1] = count / history.length;
+      parts[row * K + OWN_PARTS + 2] = next / Math.max(1, followed);
     }
-    if (last !== undefined) list.values[list.place(last) + LAST] = 1;
+    if (last !== undefined) values[found.row(last) * F + LAST] = 1;
   }
 
-  #addSuccessors(history: Int32Array, list: FeatureList): void {
-    each(this.successors, { item: history.at(-1), most: MOST_SUCCESSORS }, (item, count, share) => {
-      const at = list.place(item);
-      list.values[at + SUCCESSOR] = Math.log1p(count);
-      list.values[at + SHARE] = Math.log1p(100 * share);
-    });
-    for (let back = 1; back <= CONTEXT_ITEMS + 1; back++) {
-      const item = history.at(-back);
-      if (back > 1) {
-        each(this.successors, { item, most: MOST_CONTEXT }, (next, _count, share) => {
-          list.values[list.place(next) + CONTEXT]! += share / back;
-        });
-      }
-      each(this.#near, { item, most: MOST_CONTEXT }, (next, _count, share) => {
-        list.values[list.place(next) + NEAR]! += share;
+  #addSuccessors(history: Int32Array, found: SparseFeatures): void {
+    const { values, parts } = found;
+    eachPlace(SUCCESSOR_PLACES, (back, component, share) => {
+      const most = back === 1 ? MOST_SUCCESSORS : back <= CONTEXT_ITEMS + 1 ? MOST_CONTEXT : MOST_BEFORE;
+      each(this.successors, { item: history.at(-back), most }, (item, count, p) => {
+        const row = found.row(item);
+        parts[row * K + component]! += share * p;
+        if (back === 1) {
+          values[row * F + SUCCESSOR] = Math.log1p(count);
+          values[row * F + SHARE] = Math.log1p(100 * p);
+        } else if (back <= CONTEXT_ITEMS + 1) values[row * F + CONTEXT]! += p / back;
       });
-    }
-    for (let at = 0; at < list.values.length; at += F) {
-      for (const f of [CONTEXT, NEAR]) list.values[at + f] = Math.log1p(100 * list.values[at + f]!);
+    });
+    eachPlace(NEAR_PLACES, (back, component, share) => {
+      const most = back <= CONTEXT_ITEMS + 1 ? MOST_CONTEXT : MOST_BEFORE;
+      each(this.#near, { item: history.at(-back), most }, (item, _count, p) => {
+        const row = found.row(item);
+        parts[row * K + SUCCESSOR_PLACES.length + component]! += share * p;
+        if (back <= CONTEXT_ITEMS + 1) values[row * F + NEAR]! += p;
+      });
+    });
+    for (let at = 0; at < values.length; at += F) {
+      for (const f of [CONTEXT, NEAR]) values[at + f] = Math.log1p(100 * values[at + f]!);
     }
   }
+}
+
+/** Every place back in the history with its component and the place's share of it. */
+function eachPlace(oldest: readonly number[], take: (back: number, component: number, share: number) => void): void {
+  oldest.forEach((to, component) => {
+    const from = oldest[component - 1] ?? 0;
+    for (let back = from + 1; back <= to; back++) take(back, component, 1 / (to - from));
+  });
 }
 
 /** The most frequent successors of an item, with their counts and their shares of all. */
@@ -134,24 +141,7 @@ function each(
   for (let e = from; e < Math.min(to, from + most); e++) take(items[e]!, counts[e]!, counts[e]! / totals[item!]!);
 }
 
-class FeatureList implements SparseFeatures {
-  readonly items: number[] = [];
-  readonly values: number[] = [];
-  readonly #at = new Map<number, number>();
-
-  /** Where the features of an item begin in `values`, if it has any. */
-  find(item: number): number | undefined {
-    return this.#at.get(item);
-  }
-
-  place(item: number): number {
-    let at = this.#at.get(item);
-    if (at === undefined) {
-      at = this.values.length;
-      this.#at.set(item, at);
-      this.items.push(item);
-      for (let f = 0; f < F; f++) this.values.push(0);
-    }
-    return at;
-  }
+function distribution(counts: Int32Array): Float64Array {
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  return Float64Array.from(counts, count => count / Math.max(1, total));
 }

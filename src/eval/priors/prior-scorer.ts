@@ -12,11 +12,19 @@ import type { Device } from '../../native/device.js';
 import { targetRank } from '../../ops/target-rank.js';
 import { topK } from '../../ops/top-k.js';
 import type { Tensor } from '../../tensor/tensor.js';
-import { ITEM_FEATURES, type LogPriors, SPARSE_FEATURES } from './log-priors.js';
-import { listedWeights, type PriorWeights } from './weights.js';
+import { scatter } from '../known-events.js';
+import { ITEM_FEATURES, SPARSE_COMPONENTS, SPARSE_FEATURES } from './features.js';
+import type { LogPriors } from './log-priors.js';
+import { Mixture } from './mixture.js';
+import { listedFeatures, listedShares, type PriorWeights } from './weights.js';
 
 const P = ITEM_FEATURES.length;
 const F = SPARSE_FEATURES.length;
+const K = SPARSE_COMPONENTS.length;
+/** The mixture's weight is the last of all. */
+const MIXTURE = P + F;
+/** Items that the log knows nothing different of would tie, and ids know the counts of held-out events: a hash decides. */
+const TIE = 1e-5 / 2 ** 32;
 
 /** Item rows of the model on the host: logit = state . row, normalisation and temperature included in the two. */
 export interface LogitRows {
@@ -47,6 +55,7 @@ interface Special {
 export class PriorScorer {
   readonly #device: Device;
   readonly #log: LogPriors;
+  readonly #mixture: Mixture;
   readonly #weights: Float64Array;
   /** D. */
   readonly #width: number;
@@ -57,9 +66,10 @@ export class PriorScorer {
   constructor(device: Device, log: LogPriors, { weights, logits }: { weights: PriorWeights; logits: LogitRows }) {
     this.#device = device;
     this.#log = log;
-    this.#weights = listedWeights(weights);
+    this.#mixture = new Mixture(log, listedShares(weights));
+    this.#weights = listedFeatures(weights);
     this.#width = logits.width;
-    this.#rows = widen(logits, log);
+    this.#rows = widen(logits, log, this.#mixture);
     this.#table = device.from(this.#rows, [log.counts.length, logits.width + P]);
   }
 
@@ -146,11 +156,11 @@ export class PriorScorer {
   }
 
   #special({ histories, excluded }: PriorCases, queries: Float32Array, c: number): Special {
-    const { items, values } = this.#log.sparse(histories[c]!);
+    const { items, values, parts } = this.#log.sparse(histories[c]!);
     const special: Special = { items: [], added: [], scores: [] };
     items.forEach((item, i) => {
       if (excluded[c]!.has(item)) return;
-      let added = 0;
+      let added = this.#weights[MIXTURE]! * this.#mixture.added(item, parts, i * K);
       for (let f = 0; f < F; f++) added += this.#weights[1 + P + f]! * values[i * F + f]!;
       special.items.push(item);
       special.added.push(added);
@@ -161,14 +171,15 @@ export class PriorScorer {
 }
 
 /** [V, W] item rows with the item features as further columns. */
-function widen({ rows, width }: LogitRows, log: LogPriors): Float32Array {
+function widen({ rows, width }: LogitRows, log: LogPriors, mixture: Mixture): Float32Array {
   const W = width + P;
   const wide = new Float32Array(log.counts.length * W);
   for (let item = 0; item < log.counts.length; item++) {
     wide.set(rows.subarray(item * width, (item + 1) * width), item * W);
-    log.itemFeatures.forEach((feature, p) => {
+    log.popularities.forEach((feature, p) => {
       wide[item * W + width + p] = feature[item]!;
     });
+    wide[item * W + W - 1] = mixture.base(item) + TIE * scatter(item);
   }
   return wide;
 }

@@ -1,18 +1,29 @@
-// The weights of a scorer by name, as they are fitted, stored with the run and printed: of the model's logit, of the
-// features of every item, of the sparse features.
+// What a scorer adds up, by name, as it is fitted and stored with the run: weights of the model's logit, of the features of
+// every item and of the sparse ones, and the shares of the mixture.
 
 import { z } from 'zod';
-import { ITEM_FEATURES, SPARSE_FEATURES } from './log-priors.js';
+import { COMPONENTS, ITEM_FEATURES, SPARSE_FEATURES } from './features.js';
 
 export const FEATURES = ['model', ...ITEM_FEATURES, ...SPARSE_FEATURES] as const;
 
-export const PRIOR_WEIGHTS = z.record(z.enum(FEATURES), z.number());
+export const PRIOR_WEIGHTS = z.strictObject({
+  features: z.record(z.enum(FEATURES), z.number()),
+  shares: z.record(z.enum(COMPONENTS), z.number()),
+});
 export type PriorWeights = z.infer<typeof PRIOR_WEIGHTS>;
 
-export function namedWeights(values: Float64Array): PriorWeights {
-  return PRIOR_WEIGHTS.parse(Object.fromEntries(FEATURES.map((name, f) => [name, values[f]!])));
+/** `features` in the order of FEATURES, `shares` in that of COMPONENTS. */
+export function namedWeights(features: Float64Array, shares: Float64Array): PriorWeights {
+  return PRIOR_WEIGHTS.parse({
+    features: Object.fromEntries(FEATURES.map((name, f) => [name, features[f]!])),
+    shares: Object.fromEntries(COMPONENTS.map((name, k) => [name, shares[k]!])),
+  });
 }
 
-export function listedWeights(weights: PriorWeights): Float64Array {
-  return Float64Array.from(FEATURES, name => weights[name]);
+export function listedFeatures({ features }: PriorWeights): Float64Array {
+  return Float64Array.from(FEATURES, name => features[name]);
+}
+
+export function listedShares({ shares }: PriorWeights): Float64Array {
+  return Float64Array.from(COMPONENTS, name => shares[name]);
 }
