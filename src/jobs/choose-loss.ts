@@ -78,7 +78,8 @@ async function measure(
     if (draws) objective.sampled(tape, input, { rows: table, events, draws, ...(logq && { logq }) });
     else objective.full(tape, input, targets);
     const rates = { step, lr: 1e-3, tableLr: 1e-3 };
-    gradients.release(optimizer.apply(gradients.take({ reduce: false }), rates));
+    const { dense, tables } = gradients.take({ reduce: false });
+    gradients.release({ dense, tables: optimizer.apply({ dense, tables: () => tables }, rates) });
     await device.sync();
     best = Math.min(best, (performance.now() - start) / 1000);
     draws?.ids.dispose();

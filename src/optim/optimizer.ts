@@ -11,7 +11,7 @@ import type { Table } from '../ops/table.js';
 import { isF32, type Shape, type Tensor } from '../tensor/tensor.js';
 import { DenseAdamW } from './dense-adamw.js';
 import { type DenseSlice, wholeSlices } from './dense-slices.js';
-import type { Gradients, Trained } from './gradients.js';
+import type { DenseGradients, Gradients, TableGradients, Trained } from './gradients.js';
 import { LazyAdam } from './lazy-adam.js';
 import { RowAdagrad } from './row-adagrad.js';
 import { type NamedState, type TableOptimizer, zeros } from './table-optimizer.js';
@@ -59,6 +59,16 @@ export interface Moment {
   readonly shape: Shape;
 }
 
+/** What is to be applied. */
+export interface GradientsToApply {
+  /** By slice of this rank. */
+  readonly dense: DenseGradients;
+  /** Asked for once: after the dense update, unless all are clipped by their common norm. */
+  tables(): TableGradients;
+  /** Called when the update of the dense parameters is enqueued. */
+  denseApplied?(): void;
+}
+
 export interface StepRates {
   /** Counted from 1, for Adam's bias correction. */
   step: number;
@@ -100,15 +110,12 @@ export class Optimizer {
     this.#scale = device.tensor([1, 1]);
   }
 
-  /**
-   * Applies the gradients, dense ones by slice of this rank. They stay the caller's: the ones returned, in the form in which
-   * they were applied.
-   */
-  apply(given: Gradients, { step, lr, tableLr }: StepRates): Gradients {
-    const tables = given.tables.map((gradient, i) => gradient && this.#tables[i]!.prepare(gradient));
-    const gradients = { dense: given.dense, tables };
+  /** Applies the gradients, which stay the caller's. Those of tables come back in the form in which they were applied. */
+  apply(given: GradientsToApply, { step, lr, tableLr }: StepRates): TableGradients {
+    const { dense } = given;
     const { clip, beta1, beta2, eps, weightDecay, rowStream: stream } = this.#settings;
-    const gradScale = clip === undefined ? undefined : this.#clip(gradients, clip);
+    const clipped = clip === undefined ? undefined : this.#prepare(given.tables());
+    const gradScale = clipped && this.#clip({ dense, tables: clipped }, clip!);
     const hyper = (rate: number, decay: number): AdamHyper => ({
       lr: rate,
       beta1,
@@ -118,17 +125,23 @@ export class Optimizer {
       step,
     });
     this.#slices.forEach(({ parameter, value: p }, i) => {
-      const g = gradients.dense[i];
+      const g = dense[i];
       if (!g) return;
       const [m, v] = this.#moments[i]!;
       const rates = hyper(lr, this.#trained.decays[parameter] ? weightDecay : 0);
       adamw(this.#device, { p, g, m: m.value, v: v.value, hyper: rates, gradScale });
     });
+    given.denseApplied?.();
+    const tables = clipped ?? this.#prepare(given.tables());
     tables.forEach((gradient, i) => {
       const rounding = this.#rounding(i, step);
       if (gradient) this.#tables[i]!.apply(gradient, { hyper: hyper(tableLr, 0), gradScale, rounding, stream });
     });
-    return gradients;
+    return tables;
+  }
+
+  #prepare(tables: TableGradients): TableGradients {
+    return tables.map((gradient, i) => gradient && this.#tables[i]!.prepare(gradient));
   }
 
   /** Of the dense parameters, as far as this rank has them, for checkpoints. */

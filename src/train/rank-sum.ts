@@ -7,7 +7,8 @@ import type { RankGroups } from '../dist/shard/rank-groups.js';
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Table } from '../ops/table.js';
-import type { Gradients, TableGradient, Trained } from '../optim/gradients.js';
+import type { Gradients, TableGradient, TableGradients, Trained } from '../optim/gradients.js';
+import type { GradientsToApply } from '../optim/optimizer.js';
 import type { Portion } from '../optim/dense-slices.js';
 import { DenseSum } from './dense-sum.js';
 import type { Partial } from './lane-tree.js';
@@ -45,29 +46,33 @@ export class RankSum {
   }
 
   /**
-   * Dense gradients by this rank's slices, those of tables by table. Uses the partial sums up. Collective: every rank calls
-   * it for every step, with or without work, and `share` once the gradients are applied.
+   * Dense gradients by this rank's slices, and those of tables, which are summed when they are asked for. Uses the partial
+   * sums up. Collective: every rank calls it for every step, with or without work, and asks and shares in the same order.
    */
   async total(
     lanes: number,
     partials: readonly Partial<Gradients>[],
     wishes: Wishes,
-  ): Promise<Wishes & { gradients: Gradients | undefined }> {
+  ): Promise<Wishes & { gradients: GradientsToApply | undefined }> {
     const { nodes, ...agreed } = await gatherNodes(this.#options.groups.world, partials, wishes);
     if (!this.#options.early) await this.#dense.computed();
     return { ...agreed, gradients: nodes.length === 0 ? undefined : this.#sum(lanes, nodes) };
   }
 
-  /** Sends the parameters that this rank has updated, and receives the others. */
-  share(): void {
-    this.#slices.share();
+  #sum(lanes: number, nodes: readonly RankNode[]): GradientsToApply {
+    return {
+      dense: this.#slices.total(lanes, nodes),
+      tables: () => this.#sumTables(lanes, nodes),
+      denseApplied: () => this.#slices.share(),
+    };
   }
 
-  #sum(lanes: number, nodes: readonly RankNode[]): Gradients {
-    const { tables } = this.#options.trained;
-    const dense = this.#slices.total(lanes, nodes);
-    this.#options.device.tag(-1, STAGES.indexOf('reduce')); // to tell rows from dense gradients in the spans
-    return { dense, tables: tables.map((table, i) => this.#sumTable(lanes, nodes, table, i)) };
+  #sumTables(lanes: number, nodes: readonly RankNode[]): TableGradients {
+    const { device, trained } = this.#options;
+    device.tag(-1, STAGES.indexOf('reduce')); // to tell rows from dense gradients in the spans
+    const tables = trained.tables.map((table, i) => this.#sumTable(lanes, nodes, table, i));
+    device.tag(-1, STAGES.indexOf('apply'));
+    return tables;
   }
 
   #sumTable(lanes: number, nodes: readonly RankNode[], table: Table, i: number): TableGradient | undefined {

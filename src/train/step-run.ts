@@ -9,8 +9,8 @@ import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Model } from '../nn/model.js';
 import { countChanged } from '../ops/changed-rows.js';
-import type { Gradients, GradientSums, Trained } from '../optim/gradients.js';
-import type { Optimizer, StepRates } from '../optim/optimizer.js';
+import type { GradientSums, TableGradients, Trained } from '../optim/gradients.js';
+import type { GradientsToApply, Optimizer, StepRates } from '../optim/optimizer.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
 import type { Tensor } from '../tensor/tensor.js';
 import { LaneGradients } from './lane-gradients.js';
@@ -144,9 +144,9 @@ export class StepRun {
     device.tag(-1, STAGES.indexOf('apply'));
     this.#skipTo(this.#range.to);
     let agreed = wishes;
-    let total: Gradients | undefined;
+    let total: GradientsToApply | undefined;
     if (rankSum) ({ gradients: total, ...agreed } = await rankSum.total(lanes, this.#sum.partials, wishes));
-    else total = this.#sum.total();
+    else total = this.#alone();
     device.tag(-1, STAGES.indexOf('apply'));
     if (total) this.#apply(total);
     for (const work of this.#work.values()) work.dispose();
@@ -239,26 +239,31 @@ export class StepRun {
     if (!alone) work.dispose();
   }
 
-  #apply(total: Gradients): void {
-    const { optimizer, stale } = this.#parts;
-    const { rates } = this.#input;
-    const [items] = total.tables;
-    if (stale.ahead === 0 || items?.kind !== 'rows') {
-      this.#release(optimizer.apply(total, rates));
-      return;
-    }
-    const applied = stale.remember(rates.step, items.list);
-    const { dense, tables } = optimizer.apply(total, rates);
-    applied(); // it keeps the ids
-    items.list.rows.dispose();
-    this.#release({ dense, tables: [undefined, ...tables.slice(1)] });
+  /** The sum, where one rank computes all lanes. */
+  #alone(): GradientsToApply | undefined {
+    const total = this.#sum.total();
+    return total && { dense: total.dense, tables: () => total.tables };
   }
 
-  /** After the update: ranks send each other the parameters, and gradients go. */
-  #release({ dense, tables }: Gradients): void {
-    const { gradients, rankSum } = this.#parts;
-    rankSum?.share();
-    gradients.release({ dense: rankSum ? [] : dense, tables });
+  #apply(total: GradientsToApply): void {
+    const { gradients, optimizer, rankSum, stale } = this.#parts;
+    const { rates } = this.#input;
+    let applied: (() => void) | undefined;
+    const remembered = (): TableGradients => {
+      const tables = total.tables();
+      const [items] = tables;
+      if (stale.ahead > 0 && items?.kind === 'rows') applied = stale.remember(rates.step, items.list);
+      return tables;
+    };
+    const [items, ...others] = optimizer.apply({ ...total, tables: remembered }, rates);
+    const dense = rankSum ? [] : total.dense; // slices have gone when they were shared
+    if (applied === undefined || items?.kind !== 'rows') {
+      gradients.release({ dense, tables: [items, ...others] });
+      return;
+    }
+    applied(); // it keeps the ids
+    items.list.rows.dispose();
+    gradients.release({ dense, tables: [undefined, ...others] });
   }
 
   /** Lanes without work before this one. */

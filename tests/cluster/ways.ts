@@ -2,13 +2,14 @@
 
 /** What is trained: ways are compared within one of these. */
 export const SETTINGS: Readonly<Record<string, readonly string[]>> = {
-  'hstu, sampled softmax, lazy-adam': ['optimizer.table=lazy-adam'],
-  'fuxi, sampled softmax, row-adagrad, average': [
+  'hstu, sampled softmax, lazy-adam, clip': ['optimizer.table=lazy-adam', 'optimizer.clip=1'],
+  'fuxi, sampled softmax, row-adagrad, average, clip': [
+    'optimizer.clip=1',
     'model.kind=fuxi',
     'optimizer.table=row-adagrad',
     'optimizer.ema=0.9',
   ],
-  'hstu, bce, adamw': ['loss.kind=bce', 'optimizer.table=adamw'],
+  'hstu, bce, adamw, clip': ['loss.kind=bce', 'optimizer.table=adamw', 'optimizer.clip=1'],
   'fuxi, full softmax, lazy-adam': ['model.kind=fuxi', 'loss.kind=full-softmax', 'optimizer.table=lazy-adam'],
   'sasrec, gbce with popularity and history mask, row-adagrad': [
     'model.kind=sasrec',
@@ -32,6 +33,7 @@ export const WIDE = [
   'optimizer.table=lazy-adam',
   'optimizer.ema=0.9',
   'optimizer.weightDecay=0.1',
+  'optimizer.clip=1',
 ];
 
 const SMALL = [
@@ -42,7 +44,6 @@ const SMALL = [
   'batch.lanes=5',
   'loss.kind=sampled-softmax',
   'loss.negatives.count=4',
-  'optimizer.clip=1',
 ];
 
 export interface Way {
