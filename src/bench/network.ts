@@ -3,6 +3,7 @@
 // (groups of two, gradients reconciled between them); synchronous, exact and stale.
 //
 //   forward_ms      exchanges that fetch a step's rows, on the rank that comes to them last: transfer, not waiting
+//   comm_ms         all exchanges of a step, on the rank that is in them for the shortest time
 //   node_mb         what leaves a node over its link in a step
 //   exposed_rows    share of the step in which rows are sent, or sent again, and nothing is computed, on the rank that comes
 //                   to these exchanges last
@@ -50,6 +51,7 @@ export interface NetworkRow extends TurnShares {
   staleness: Staleness;
   step_ms: number;
   forward_ms: number;
+  comm_ms: number;
   node_mb: number;
   exposed_rows: number;
   exposed_sparse: number;
@@ -74,20 +76,21 @@ export function benchNetworkCommand() {
       const how = quick
         ? { size: { ...CASE, ...QUICK }, gbit, steps: 2, turns: 1 }
         : { size: CASE, gbit, steps, turns };
-      const rows = await measureNetwork(how);
+      const rows = await benchNetwork(how);
       process.stdout.write(json ? `${JSON.stringify({ gbit, rows })}\n` : `${describe(how, rows)}\n`);
     });
 }
 
 interface Measuring {
-  size: RankCase;
+  size?: RankCase;
   gbit: number;
   steps: number;
   turns: number;
 }
 
-async function measureNetwork(how: Measuring): Promise<NetworkRow[]> {
-  const schemes = SCHEMES.map(settings => ({ ...how.size, settings }));
+/** The usual case unless another is given. */
+export async function benchNetwork(how: Measuring): Promise<NetworkRow[]> {
+  const schemes = SCHEMES.map(settings => ({ ...(how.size ?? CASE), settings }));
   const spec: NetworkSpec = { schemes, steps: how.steps, turns: how.turns };
   await using nodes = new NodeSpaces({ nodes: NODES, bitsPerSecond: how.gbit * 1e9 });
   const found = await runRanks<SchemeTurns[]>({
@@ -112,6 +115,7 @@ export function rowOf(
     staleness,
     step_ms: (median(turns.map(turn => Math.max(...turn.map(({ wall }) => wall)))) / steps) * 1e3,
     forward_ms: (onLast(({ fetching }) => fetching) / steps) * 1e3,
+    comm_ms: (onLast(({ comm }) => comm) / steps) * 1e3,
     node_mb: median(turns.map(turn => Math.max(...turn.map(({ sent }) => sent)))) / steps / 1e6,
     exposed_rows: onLast(({ bareRows, wall }) => bareRows / wall),
     exposed_sparse: onLast(({ bareSparse, wall }) => bareSparse / wall),
@@ -120,7 +124,7 @@ export function rowOf(
   };
 }
 
-function describe({ gbit, size }: Measuring, rows: readonly NetworkRow[]): string {
+function describe({ gbit, size }: Required<Measuring>, rows: readonly NetworkRow[]): string {
   const cells = rows.map(row => [
     row.group_size === RANKS ? 'one group' : `groups of ${row.group_size}`,
     String(row.staleness),

@@ -6,13 +6,14 @@
 //   compute_ratio, exposed_comm, wait, free    parts of the two ranks' time (docs/clusters.md)
 
 import { Command, Option } from '@commander-js/extra-typings';
+import type { ConfigInput } from '../config/schema.js';
 import { countNumber } from '../util/number-flags.js';
 import { formatCount, formatShare, table } from '../util/terminal.js';
 import { median } from './measuring.js';
 import { runRanks } from './ranks/run-ranks.js';
 import type { ScaleSpec, ScaleTimes } from './ranks/scale-program.js';
 import { type TurnShares, turnShares } from './ranks/turn-shares.js';
-import { paperCase, type StepCase, widthCase } from './step.js';
+import { PAPER_PRESETS, type StepCase, widthCase } from './step.js';
 
 export interface ScaleRow extends TurnShares {
   model: string;
@@ -25,70 +26,69 @@ export interface ScaleRow extends TurnShares {
 
 /** Rows of the table: at least a million in the figures that count. */
 const ROWS = 1_000_000;
-const QUICK_ROWS = 100_000;
+const QUICK: ScaleOptions = { rows: 100_000, turns: 2, turnSeconds: 0.2, stepSeconds: 0.1 };
 /** Negatives that a lane draws, shared by its tokens. */
 const POOL = 1024;
 const RANKS = 2;
 
-const MODELS: Readonly<Record<string, () => StepCase>> = {
-  'hstu-512': () => widthCase(512),
-  'hstu-1024': () => widthCase(1024),
-  'hstu-tiny': () => paperCase('hstu-tiny'),
-  'hstu-small': () => paperCase('hstu-small'),
-  'hstu-medium': () => paperCase('hstu-medium'),
+const MODELS: Readonly<Record<string, StepCase>> = {
+  'hstu-512': widthCase(512),
+  'hstu-1024': widthCase(1024),
+  ...PAPER_PRESETS,
 };
+const USUAL = ['hstu-512', 'hstu-1024', 'hstu-tiny', 'hstu-small', 'hstu-medium'];
 
-/** Seconds that a turn of steps and one step take, about, where a core does 50 GFLOP/s: large models get fewer tokens. */
-const TURN_SECONDS = 6;
-const STEP_SECONDS = 6;
 const FEWEST_TOKENS = 1024;
 
 export function benchScaleCommand() {
   return new Command('scale')
     .description('two ranks of one thread against one, and against two copies that do not communicate')
-    .addOption(new Option('--model <name...>', 'only these').choices(Object.keys(MODELS)))
+    .addOption(new Option('--model <name...>', 'these instead of the usual ones').choices(Object.keys(MODELS)))
     .option('--turns <count>', 'turns of each kind, one after the other', countNumber, 3)
     .option('--rows <count>', 'rows of the item table', countNumber)
     .option('--quick', 'a smaller table and few short turns: shows that it works, measures little')
     .option('--json', 'one JSON object')
-    .action(async ({ model = Object.keys(MODELS), turns, rows, quick = false, json }) => {
-      const found = await benchScale(model, { turns, quick, ...(rows !== undefined && { rows }) });
+    .action(async ({ model = USUAL, turns, rows, quick = false, json }) => {
+      const found = await benchScale(model, quick ? QUICK : { turns, rows });
       process.stdout.write(json ? `${JSON.stringify({ rows: found })}\n` : `${describe(found)}\n`);
     });
 }
 
-interface ScaleOptions {
-  rows?: number;
+export interface ScaleOptions {
+  /** Of the item table. */
+  rows?: number | undefined;
   turns?: number;
-  quick: boolean;
+  /** Seconds that a turn of steps and one step take, about, where a core does 50 GFLOP/s: large models get fewer tokens. */
+  turnSeconds?: number;
+  stepSeconds?: number;
 }
 
 /** Models by the names of `MODELS`. */
 export async function benchScale(models: readonly string[], options: ScaleOptions): Promise<ScaleRow[]> {
-  const { quick, rows = quick ? QUICK_ROWS : ROWS, turns = 3 } = options;
   const found: ScaleRow[] = [];
   for (const name of models) {
-    const spec = specOf(MODELS[name]!(), { rows, turns, quick });
+    const spec = specOf(MODELS[name]!, options);
     process.stderr.write(`${name}: ${spec.turns} turns of ${spec.steps} steps\n`);
     found.push(rowOf(name, spec, await runRanks({ program: 'scale-program.js', spec, ranks: RANKS })));
   }
   return found;
 }
 
-function specOf(model: StepCase, how: { rows: number; turns: number; quick: boolean }): ScaleSpec {
-  const { kind, d, blocks, heads, length } = model;
-  const size: ScaleSpec['size'] = { kind, d, blocks, heads, tokens: model.tokens, rows: how.rows, pool: POOL };
+function specOf(model: StepCase, options: ScaleOptions): ScaleSpec {
+  const { rows = ROWS, turns = 3, turnSeconds = 6, stepSeconds = 6 } = options;
+  const { kind, d, blocks, heads, length, timeBias = 'buckets', timeBuckets = 128 } = model;
+  const settings: ConfigInput = { model: { timeBias, timeBuckets } };
+  const size: ScaleSpec['size'] = { kind, d, blocks, heads, tokens: model.tokens, rows, pool: POOL, settings };
   if (length !== undefined) size.length = length;
   const seconds = () => flopsOf(size) / 50e9;
-  const most = how.quick ? 0.1 : STEP_SECONDS;
-  while (seconds() > most && size.tokens / 2 >= (length ?? FEWEST_TOKENS)) size.tokens /= 2;
-  const steps = Math.max(1, Math.round(TURN_SECONDS / seconds()));
-  return how.quick ? { size, steps: 2, turns: 2 } : { size, steps, turns: how.turns };
+  while (seconds() > stepSeconds && size.tokens / 2 >= (length ?? FEWEST_TOKENS)) size.tokens /= 2;
+  return { size, steps: Math.max(1, Math.round(turnSeconds / seconds())), turns };
 }
 
 /** About: products of the blocks and of the loss, and attention. */
-function flopsOf({ d, blocks, tokens, pool, length = 200 }: ScaleSpec['size']): number {
-  return 6 * tokens * d * (5 * d * blocks + pool + blocks * length);
+function flopsOf({ kind, d, blocks, tokens, pool, length = 200 }: ScaleSpec['size']): number {
+  const [matrices, channels] = kind === 'fuxi' ? [12, 2] : [5, 1];
+  return 6 * tokens * d * (matrices * d * blocks + pool + channels * blocks * length);
 }
 
 export function rowOf(model: string, { size }: ScaleSpec, { alone, copies, together }: ScaleTimes): ScaleRow {

@@ -50,7 +50,7 @@ const PAPER_SIZES = {
 };
 
 /** The paper's models, `hstu-tiny` to `fuxi-long`, as the recipes `paper-hstu-tiny` to `paper-fuxi-long` have them. */
-const PAPER_PRESETS: Record<string, StepCase> = Object.fromEntries(
+export const PAPER_PRESETS: Record<string, StepCase> = Object.fromEntries(
   (['hstu', 'fuxi'] as const).flatMap(kind =>
     Object.entries(PAPER_SIZES).map(([size, shape]): [string, StepCase] => {
       const length = size === 'long' ? 4096 : 2048;

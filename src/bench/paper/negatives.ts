@@ -1,8 +1,9 @@
 // What negatives cost, as `turbogr bench negatives` measures it, beside the paper's figures.
 
-import { benchNegatives } from '../negatives/negatives.js';
-import type { Section } from './row.js';
+import { benchNegatives, type NegativesPart } from '../negatives/negatives.js';
+import type { PaperRow, Section, SectionOptions } from './row.js';
 
+const PARTS: readonly NegativesPart[] = ['memory', 'steps', 'full'];
 const SIZE = { d: 256, blocks: 2, tokens: 8192, items: 200_000, catalogue: 1_000_000, tableRows: 32_000_000 };
 
 export const negatives: Section = {
@@ -10,22 +11,23 @@ export const negatives: Section = {
   title: 'Negatives: memory and time',
   about:
     'HSTU of width 256 and 2 blocks, 8,192 tokens, 200,000 items; memory at width 1,024. Rows of negatives are read segment by segment inside the loss, so the tensor of all their rows is never formed; the paper keeps it in host memory and brings it back in segments.',
-  async measure({ quick, threads }) {
-    const rows = await benchNegatives(
-      {
-        ...SIZE,
-        ...(quick && { tokens: 4096, catalogue: 100_000 }),
-        steps: quick ? 2 : 5,
-        threads,
-      },
-      ['memory', 'steps', 'full'],
-    );
-    return rows.map(({ name, value, unit, paper }) => ({
-      section: 'negatives',
-      name,
-      ...(paper !== undefined && { paper }),
-      ours: `${value.toFixed(2)} ${unit}`,
-      figures: { value },
-    }));
-  },
+  parts: PARTS.map(part => ({ id: part, measure: options => measured(part, options) })),
 };
+
+async function measured(part: NegativesPart, { quick, threads }: SectionOptions): Promise<PaperRow[]> {
+  const rows = await benchNegatives(
+    {
+      ...SIZE,
+      ...(quick && { tokens: 4096, catalogue: 100_000 }),
+      steps: quick ? 2 : 5,
+      threads,
+    },
+    [part],
+  );
+  return rows.map(({ name, value, unit, paper }) => ({
+    name,
+    ...(paper !== undefined && { paper }),
+    ours: `${value.toFixed(2)} ${unit}`,
+    figures: { value },
+  }));
+}

@@ -1,17 +1,19 @@
-// `turbogr bench paper`: the paper's tables with ours beside them. Finished sections are kept in a file, so that a run that
-// was stopped goes on where it was; `--only` measures some of them.
+// `turbogr bench paper`: the paper's tables with ours beside them. What has been measured is kept part by part, so that a run
+// that was stopped goes on where it was; `--only` measures some sections.
 
-import { existsSync, readFileSync } from 'node:fs';
-import { cpus, loadavg } from 'node:os';
+import { cpus } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { Device } from '../../native/device.js';
 import { makeFolder, writeFileAtomic } from '../../util/atomic-file.js';
 import { countNumber } from '../../util/number-flags.js';
-import { table } from '../../util/terminal.js';
+import { formatSeconds, table } from '../../util/terminal.js';
 import { FmaPeak, median } from '../measuring.js';
-import { markdown, mfuPicture, PAPER_REPORT, type PaperReport } from './render.js';
-import type { PaperRow } from './row.js';
+import { ladderPicture, mfuPicture } from './pictures.js';
+import { markdown } from './render.js';
+import { findPart, keepPart, type Machine, openReport, type PaperReport } from './report.js';
+import type { Section, SectionOptions } from './row.js';
 import { SECTIONS } from './sections.js';
 
 function sectionList(text: string): string[] {
@@ -25,59 +27,92 @@ function sectionList(text: string): string[] {
 
 export function benchPaperCommand() {
   return new Command('paper')
-    .description("the paper's tables with ours beside them, measured here")
-    .option('--quick', 'minutes instead of hours')
+    .description("the paper's tables with ours beside them, measured here; goes on where it was stopped")
+    .option('--quick', 'minutes instead of hours; what was measured in the whole form already is kept')
     .option('--only <sections>', `some of ${SECTIONS.map(({ id }) => id).join(', ')}; separated by commas`, sectionList)
-    .option('--out <folder>', 'where paper.md, paper.json and paper.svg go', 'runs/bench-paper')
-    .option('--fresh', 'measure again what an earlier run has measured')
+    .option('--out <folder>', 'where paper.md, paper.json and the pictures go', 'runs/bench-paper')
+    .option('--fresh', 'measure these sections again, whatever is known of them')
     .option('--peer <python>', 'a Python with torch, such as python3: its steps beside ours')
     .option('--threads <count>', 'threads (default: all cores)', countNumber)
     .option('--json', 'print one JSON object')
     .action(async ({ quick = false, only, out, fresh = false, threads, peer, json = false }) => {
       makeFolder(out);
-      const file = join(out, 'paper.json');
-      const known = fresh ? undefined : readReport(file, quick);
-      const report: PaperReport = { machine: await describeMachine(threads), quick, rows: known?.rows ?? [] };
-      for (const section of SECTIONS) {
-        if (only && !only.includes(section.id)) continue;
-        if (!report.rows.some(row => row.section === section.id)) {
-          if (!json) process.stderr.write(`measuring: ${section.title}\n`);
-          report.rows.push(...(await section.measure({ quick, threads, peer })));
-          writeFileAtomic(file, `${JSON.stringify(report, null, 1)}\n`);
-        }
-      }
-      writeFileAtomic(join(out, 'paper.md'), markdown(report));
-      writeFileAtomic(join(out, 'paper.svg'), mfuPicture(report.rows));
-      process.stdout.write(
-        json ? `${JSON.stringify(report)}\n` : `${screen(report.rows)}\n\nwritten: ${out}/paper.md\n`,
-      );
+      const machine = machineOf(threads);
+      const report = fresh && !only ? { machine, parts: [] } : openReport(join(out, 'paper.json'), machine);
+      const chosen = SECTIONS.filter(({ id }) => !only || only.includes(id));
+      await measureAll(chosen, { quick, threads, peer }, { report, out, fresh, progress: !json });
+      process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${screen(report)}\n\nwritten: ${out}/paper.md\n`);
     });
 }
 
-/** What an earlier run of the same form has measured. */
-function readReport(file: string, quick: boolean): PaperReport | undefined {
-  if (!existsSync(file)) return undefined;
-  const found = PAPER_REPORT.safeParse(JSON.parse(readFileSync(file, 'utf8')));
-  return found.success && found.data.quick === quick ? found.data : undefined;
+interface Keeping {
+  report: PaperReport;
+  out: string;
+  fresh: boolean;
+  progress: boolean;
 }
 
-async function describeMachine(threads: number | undefined): Promise<PaperReport['machine']> {
+/** Measures what is missing, part by part; files are whole after each of them. */
+async function measureAll(sections: readonly Section[], options: SectionOptions, keeping: Keeping): Promise<void> {
+  const { report, out, fresh, progress } = keeping;
+  const { quick } = options;
+  const wanted = sections.flatMap(section => section.parts.map(part => ({ section: section.id, part })));
+  const open = wanted.filter(({ section, part }) => fresh || !findPart(report, { section, part: part.id, quick }));
+  for (const [at, { section, part }] of open.entries()) {
+    if (progress) process.stderr.write(`${at + 1} of ${open.length}: ${section}, ${part.id}\n`);
+    const others = await busyShare();
+    const peak_gflops = await fmaPeak(options.threads);
+    const start = performance.now();
+    const rows = await part.measure(options);
+    const seconds = (performance.now() - start) / 1000;
+    if (progress) process.stderr.write(`  ${formatSeconds(seconds)}\n`);
+    const measured = { section, part: part.id, quick, seconds, peak_gflops, others, rows };
+    keepPart(join(out, 'paper.json'), report, measured);
+    writePages(out, report);
+  }
+  if (open.length === 0) writePages(out, report);
+}
+
+function writePages(out: string, report: PaperReport): void {
+  writeFileAtomic(join(out, 'paper.md'), markdown(report));
+  writeFileAtomic(join(out, 'paper.svg'), mfuPicture(report));
+  writeFileAtomic(join(out, 'paper-ladder.svg'), ladderPicture(report));
+}
+
+function machineOf(threads: number | undefined): Machine {
+  using device = Device.open(threads === undefined ? {} : { threads });
+  const { threads: count, isa } = device.stats();
+  return { cpu: cpus()[0]?.model ?? 'unknown CPU', threads: count, isa };
+}
+
+/** GFLOP/s of all threads. */
+async function fmaPeak(threads: number | undefined): Promise<number> {
   using device = Device.open(threads === undefined ? {} : { threads });
   const peak = new FmaPeak(device, 0.05);
-  for (let i = 0; i < 5; i++) await peak.sample();
-  const { threads: count, isa } = device.stats();
-  return {
-    threads: count,
-    isa,
-    peak_gflops: median(peak.samples) / 1e9,
-    cpu: cpus()[0]?.model ?? 'unknown CPU',
-    load: loadavg()[0]!,
-  };
+  for (let i = 0; i < 3; i++) await peak.sample();
+  return median(peak.samples) / 1e9;
 }
 
-function screen(rows: readonly PaperRow[]): string {
+/** Share of the cores that was busy for a moment in which this process did nothing. */
+async function busyShare(): Promise<number> {
+  const sums = () => {
+    const times = cpus().map(({ times: { user, nice, sys, idle, irq } }) => ({
+      idle,
+      all: user + nice + sys + idle + irq,
+    }));
+    return { idle: times.reduce((sum, { idle }) => sum + idle, 0), all: times.reduce((sum, { all }) => sum + all, 0) };
+  };
+  const before = sums();
+  await sleep(500);
+  const after = sums();
+  return after.all === before.all ? 0 : 1 - (after.idle - before.idle) / (after.all - before.all);
+}
+
+function screen({ parts }: PaperReport): string {
   return table(
     ['', 'paper', 'here'],
-    rows.map(({ name, paper = '', ours, missing }) => [name, paper, ours ?? `not measured: ${missing}`]),
+    SECTIONS.flatMap(({ id }) => parts.filter(({ section }) => section === id))
+      .flatMap(({ rows }) => rows)
+      .map(({ name, paper = '', ours, missing }) => [name, paper, ours ?? `not measured: ${missing}`]),
   );
 }

@@ -24,38 +24,39 @@ export const peers: Section = {
   title: 'The same step in PyTorch',
   about:
     'HSTU of width 256, 4 blocks, 4 heads, 4,096 tokens in sequences of mean 200, 10,000 items, 128 negatives, AdamW on every row; forward, backward and update on the same threads. Both peers were written for this comparison (scripts/peer_hstu.py).',
-  async measure(options) {
-    if (options.peer === undefined) return notMeasured('no Python was named: --peer python3 (with torch)');
-    const lengths = drawLengths(MODEL.tokens);
-    const batch = drawBatch(lengths, MODEL.items);
-    const request = {
-      ...MODEL,
-      dropout: DROPOUT,
-      negatives: NEGATIVES,
-      longest: Math.max(...lengths),
-      threads: options.threads ?? availableParallelism(),
-      steps: options.quick ? 2 : 5,
-      offsets: [...batch.offsets],
-      item: [...batch.item],
-      target: [...batch.target],
-      time: [...batch.time],
-      next_time: [...batch.nextTime],
-    };
-    const found = await ask(options.peer, request);
-    if (typeof found === 'string') return notMeasured(found);
-    const millis = await ourStep(batch, Math.max(...lengths), options);
-    const { torch, padded_ms: padded, loop_ms: loop } = found;
-    return [padded, loop].map((peer, p) => ({
-      section: 'peers',
-      name: `${NAMES[p]} (torch ${torch}) -> ours`,
-      ours: `${peer.toFixed(0)} -> ${millis.toFixed(0)} ms (${(peer / millis).toFixed(1)}x)`,
-      figures: { peer_ms: peer, ours_ms: millis },
-    }));
-  },
+  parts: [{ id: 'padded and by sequence', measure }],
 };
 
+async function measure(options: SectionOptions): Promise<PaperRow[]> {
+  if (options.peer === undefined) return notMeasured('no Python was named: --peer python3 (with torch)');
+  const lengths = drawLengths(MODEL.tokens);
+  const batch = drawBatch(lengths, MODEL.items);
+  const request = {
+    ...MODEL,
+    dropout: DROPOUT,
+    negatives: NEGATIVES,
+    longest: Math.max(...lengths),
+    threads: options.threads ?? availableParallelism(),
+    steps: options.quick ? 2 : 5,
+    offsets: [...batch.offsets],
+    item: [...batch.item],
+    target: [...batch.target],
+    time: [...batch.time],
+    next_time: [...batch.nextTime],
+  };
+  const found = await ask(options.peer, request);
+  if (typeof found === 'string') return notMeasured(found);
+  const millis = await ourStep(batch, Math.max(...lengths), options);
+  const { torch, padded_ms: padded, loop_ms: loop } = found;
+  return [padded, loop].map((peer, p) => ({
+    name: `${NAMES[p]} (torch ${torch}) -> ours`,
+    ours: `${peer.toFixed(0)} -> ${millis.toFixed(0)} ms (${(peer / millis).toFixed(1)}x)`,
+    figures: { peer_ms: peer, ours_ms: millis },
+  }));
+}
+
 function notMeasured(missing: string): PaperRow[] {
-  return NAMES.map(name => ({ section: 'peers', name: `${name} -> ours`, missing }));
+  return NAMES.map(name => ({ name: `${name} -> ours`, missing }));
 }
 
 async function ourStep(batch: JaggedBatch, longest: number, { threads, quick }: SectionOptions): Promise<number> {

@@ -1,73 +1,59 @@
-// The comparison as Markdown, and its MFU as a picture.
+// The comparison as Markdown.
 
-import { z } from 'zod';
-import { formatCount } from '../../util/terminal.js';
-import { PAPER_ROW, type PaperRow } from './row.js';
+import { formatCount, formatSeconds, formatShare } from '../../util/terminal.js';
+import type { MeasuredPart, PaperReport } from './report.js';
+import type { PaperRow, Section } from './row.js';
 import { SECTIONS } from './sections.js';
 
-export const PAPER_REPORT = z.strictObject({
-  machine: z.strictObject({
-    threads: z.number(),
-    isa: z.string(),
-    /** Measured when the run began. */
-    peak_gflops: z.number(),
-    cpu: z.string(),
-    /** Processes that wanted a core when the run began, the mean of a minute. */
-    load: z.number(),
-  }),
-  quick: z.boolean(),
-  rows: z.array(PAPER_ROW),
-});
-export type PaperReport = z.infer<typeof PAPER_REPORT>;
+/** With more of the cores taken by others, times say little. */
+const QUIET = 0.1;
 
-/** On a busy machine times say little. */
-function busy({ load, threads }: PaperReport['machine']): string {
-  return load > 0.5 * threads ? ' (other work ran beside: compare ratios, not times)' : '';
-}
+const PICTURES: Readonly<Record<string, string>> = {
+  mfu: '![MFU of the ten models, paper and here](paper.svg)',
+  ladder: '![Time per token, one switch at a time](paper-ladder.svg)',
+};
 
-export function markdown({ machine, quick, rows }: PaperReport): string {
-  const cell = (text: string): string => text.replaceAll('|', String.raw`\|`);
-  const parts = [
+export function markdown({ machine, parts }: PaperReport): string {
+  const lines = [
     '# The TurboGR paper, row by row',
     '',
-    `Written by \`turbogr bench paper${quick ? ' --quick' : ''}\`. Every figure under "here" was measured by that command; where it could not be, the row says why.`,
+    'Written by `turbogr bench paper`. Every figure under "here" was measured by that command on one machine; where nothing was measured, the row says why. The paper: arXiv 2605.13433, 32 to 128 Ascend 910B1.',
     '',
-    `Machine: ${machine.cpu}, ${machine.threads} threads (${machine.isa}), FMA peak ${formatCount(machine.peak_gflops)} GFLOP/s at the start of the run, load ${machine.load.toFixed(1)}${busy(machine)}. The paper: 32 to 128 Ascend 910B1.`,
+    `Machine: ${machine.cpu}, ${machine.threads} threads (${machine.isa}).`,
   ];
-  for (const { id, title, about } of SECTIONS) {
-    const own = rows.filter(({ section }) => section === id);
-    if (own.length === 0) continue;
-    parts.push('', `## ${title}`, '', about, '', '| | paper | here |', '|---|---|---|');
-    for (const row of own) {
-      parts.push(
-        `| ${cell(row.name)} | ${cell(row.paper ?? '')} | ${cell(row.ours ?? `not measured: ${row.missing}`)} |`,
-      );
-    }
-    if (id === 'mfu') parts.push('', '![MFU of the ten models, paper and here](paper.svg)');
+  for (const section of SECTIONS) {
+    lines.push('', `## ${section.title}`, '', section.about, '', ...sectionLines(section, parts));
   }
-  return `${parts.join('\n')}\n`;
+  return `${lines.join('\n')}\n`;
 }
 
-const [BAR, GAP, LEFT, WIDTH] = [14, 12, 110, 560];
-
-/** Two bars per model: the paper's MFU, and ours in the paper's counting. */
-export function mfuPicture(rows: readonly PaperRow[]): string {
-  const models = rows.filter(({ section, figures }) => section === 'mfu' && figures);
-  const height = models.length * (2 * BAR + GAP) + 40;
-  const most = Math.max(1, ...models.map(({ figures }) => figures!['mfu_paper']!));
-  const x = (share: number): number => (share / most) * (WIDTH - LEFT - 60);
-  const bars = models.map(({ name, paper, figures }, i) => {
-    const top = 24 + i * (2 * BAR + GAP);
-    const [theirs, ours] = [Number.parseFloat(paper!) / 100, figures!['mfu_paper']!];
-    const bar = (at: number, share: number, color: string): string =>
-      `<rect x="${LEFT}" y="${at}" width="${x(share).toFixed(1)}" height="${BAR}" fill="${color}"/>` +
-      `<text x="${(LEFT + x(share) + 4).toFixed(1)}" y="${at + 11}">${(share * 100).toFixed(1)} %</text>`;
-    const label = `<text x="${LEFT - 8}" y="${top + BAR + 4}" text-anchor="end">${name.split(' ')[0]}</text>`;
-    return label + bar(top, theirs, '#9aa5b1') + bar(top + BAR, ours, '#2563eb');
-  });
-  return (
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" font-family="sans-serif" font-size="11">` +
-    `<rect width="100%" height="100%" fill="white"/><text x="${LEFT}" y="14">MFU in the paper's counting: paper (grey), here (blue)</text>` +
-    `${bars.join('')}</svg>\n`
+function sectionLines({ id, parts: wanted }: Section, parts: readonly MeasuredPart[]): string[] {
+  const found = wanted.map(({ id: part }) => parts.find(known => known.section === id && known.part === part));
+  const measured = found.filter(part => part !== undefined);
+  const command = `\`turbogr bench paper --only ${id}\``;
+  if (measured.length === 0) return [`Not measured in this run: ${command}`];
+  const cell = (text: string): string => text.replaceAll('|', String.raw`\|`);
+  const rows = wanted.flatMap(
+    ({ id: part }, at) => found[at]?.rows ?? [{ name: part, missing: `stopped before: ${command}` }],
   );
+  const table = rows.map(({ name, paper = '', ours, missing }: PaperRow) => {
+    return `| ${cell(name)} | ${cell(paper)} | ${cell(ours ?? `not measured: ${missing}`)} |`;
+  });
+  const picture = PICTURES[id];
+  return ['| | paper | here |', '|---|---|---|', ...table, ...(picture ? ['', picture] : []), '', conditions(measured)];
+}
+
+/** Form, time, peak, and what else the machine did. */
+function conditions(parts: readonly MeasuredPart[]): string {
+  const quick = parts.filter(part => part.quick).length;
+  const form = quick === 0 ? 'Whole form' : quick === parts.length ? 'Quick form' : 'Partly in the quick form';
+  const seconds = parts.reduce((sum, part) => sum + part.seconds, 0);
+  const peaks = parts.map(part => part.peak_gflops);
+  const [low, high] = [Math.min(...peaks), Math.max(...peaks)].map(formatCount);
+  const others = Math.max(...parts.map(part => part.others));
+  const note =
+    others > QUIET
+      ? `other work took up to ${formatShare(others, 0)} of the cores: compare ratios, not times`
+      : 'the machine was idle otherwise';
+  return `*${form}, ${formatSeconds(seconds)}; FMA peak ${low === high ? low : `${low} to ${high}`} GFLOP/s; ${note}.*`;
 }

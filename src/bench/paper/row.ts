@@ -1,10 +1,9 @@
-// One line of the comparison: what the paper reports, what this machine measured, or why it could not.
+// The pieces of the comparison: a row (what the paper reports, what this machine measured, or why it could not), a part (rows
+// that are measured together, and kept when a run is stopped), a section (parts under one heading).
 
 import { z } from 'zod';
 
 export const PAPER_ROW = z.strictObject({
-  /** Section of the comparison, see `sections.ts`. */
-  section: z.string(),
   name: z.string(),
   /** As the paper prints it; absent where it reports nothing. */
   paper: z.string().optional(),
@@ -25,11 +24,17 @@ export interface SectionOptions {
   peer?: string | undefined;
 }
 
+export interface Part {
+  /** Unique in its section. */
+  readonly id: string;
+  measure(options: SectionOptions): Promise<PaperRow[]>;
+}
+
 export interface Section {
   /** Name for `--only`. */
   readonly id: string;
   readonly title: string;
   /** What is compared with what, in a sentence or two. */
   readonly about: string;
-  measure(options: SectionOptions): Promise<PaperRow[]>;
+  readonly parts: readonly Part[];
 }

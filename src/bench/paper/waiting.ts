@@ -6,7 +6,7 @@ import { Device } from '../../native/device.js';
 import { Random } from '../../util/random.js';
 import { formatCount, formatShare } from '../../util/terminal.js';
 import { openLearner, paperCase } from '../step.js';
-import { type Population, populations, RANKS } from './populations.js';
+import { type Population, POPULATIONS, RANKS } from './populations.js';
 import type { PaperRow, Section, SectionOptions } from './row.js';
 import { laneBatch, timeLanes } from './time-lanes.js';
 
@@ -15,11 +15,10 @@ export const waiting: Section = {
   title: 'Load balance over 16 ranks (measured)',
   about:
     'One step of HSTU-tiny: every rank was computed alone on this machine, the slowest is the step. What else the machine does meanwhile counts as waiting.',
-  async measure(options) {
-    const rows: PaperRow[] = [];
-    for (const population of populations()) rows.push(...(await measured(population, options)));
-    return rows;
-  },
+  parts: POPULATIONS.map(population => ({
+    id: population.name,
+    measure: options => measured(population, options),
+  })),
 };
 
 async function measured(population: Population, { quick, threads }: SectionOptions): Promise<PaperRow[]> {
@@ -39,33 +38,40 @@ async function measured(population: Population, { quick, threads }: SectionOptio
   const dealt = owners.map(owner =>
     Array.from({ length: RANKS }, (_, rank) => [...lengths].filter((_length, i) => owner[i] === rank)),
   );
-  const times: { slowest: number; waiting: number }[] = [];
+  const times: { slowest: number; waiting: number; delay: number }[] = [];
   for (const lanes of dealt) {
     const batches = lanes.map(lane => laneBatch(lane, lane, model.items));
     const steps = (await timeLanes(device, learner, batches, quick ? 1 : 5)).map(({ step }) => step);
-    times.push({ slowest: Math.max(...steps), waiting: waitingShare(Float64Array.from(steps)) });
+    const [slowest, waiting] = [Math.max(...steps), waitingShare(Float64Array.from(steps))];
+    times.push({ slowest, waiting, delay: slowest * waiting });
   }
   const [before, after] = [times[0]!, times[1]!];
   return [
     {
-      section: 'waiting',
       name: `${name}: waiting, fixed -> reallocated`,
       paper: paper.waiting,
       ours: `${formatShare(before.waiting)} -> ${formatShare(after.waiting)}`,
       figures: { fixed: before.waiting, reallocated: after.waiting },
     },
     {
-      section: 'waiting',
       name: `${name}: step, fixed -> reallocated`,
       paper: paper.step,
       ours: `${formatCount(before.slowest)} -> ${formatCount(after.slowest)} ms (${(before.slowest / after.slowest).toFixed(2)}x)`,
       figures: { fixed_ms: before.slowest, reallocated_ms: after.slowest },
     },
+    {
+      name: `${name}: waiting of the average rank, fixed -> reallocated`,
+      ...(paper.delay !== undefined && { paper: paper.delay }),
+      ours: `${formatCount(before.delay)} -> ${formatCount(after.delay)} ms`,
+      figures: { fixed_ms: before.delay, reallocated_ms: after.delay },
+    },
   ];
 }
 
 /** Sequences of one global batch, drawn from the population. */
-function oneStep({ lengths, maxLength }: Population, tokens: number): Int32Array {
+function oneStep(population: Population, tokens: number): Int32Array {
+  const { maxLength } = population;
+  const lengths = population.lengths();
   const random = new Random(1, 'balance step');
   const drawn: number[] = [];
   for (let sum = 0; sum < tokens; sum += drawn.at(-1)!) {

@@ -9,7 +9,8 @@ import { Device } from '../../native/device.js';
 import { type StageName, STAGES } from '../../train/stages.js';
 import type { RankCase } from './rank-case.js';
 import { StepLoop } from './step-loop.js';
-import { type StepTimes, unionLength } from '../../train/step-shares.js';
+import { unionLength } from '../../train/step-shares.js';
+import type { TurnTimes } from './turn-shares.js';
 
 export interface NetworkSpec {
   /** `settings` of each: what the schemes differ in. */
@@ -19,7 +20,7 @@ export interface NetworkSpec {
 }
 
 /** One rank's turn of steps. */
-export interface SchemeTurn extends StepTimes {
+export interface SchemeTurn extends TurnTimes {
   /** Seconds of exchanges that fetch rows. */
   fetching: number;
   /** The part of them beside which nothing was computed, rows that are sent again included. */

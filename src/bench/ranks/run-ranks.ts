@@ -26,12 +26,13 @@ export async function runRanks<T>({ program, spec, ranks, nodes, mpi }: RanksToR
   const start = nodes?.onFirst(process.execPath, words) ?? { command: process.execPath, arguments: words };
   const child = spawn(start.command, start.arguments, { stdio: ['ignore', 'pipe', 'pipe'] });
   const end = () => child.kill('SIGTERM');
-  process.once('exit', end);
+  const stop = () => process.exit(1); // ranks would go on without us
+  process.once('exit', end).once('SIGINT', stop).once('SIGTERM', stop);
   let printed = '';
   child.stdout.on('data', chunk => (printed += String(chunk)));
   child.stderr.on('data', chunk => process.stderr.write(String(chunk))); // how far it is
   const code = await new Promise<number | null>(resolve => child.once('close', resolve));
-  process.removeListener('exit', end);
+  process.removeListener('exit', end).removeListener('SIGINT', stop).removeListener('SIGTERM', stop);
   if (code !== 0)
     throw new UserError(
       'ranks-failed',

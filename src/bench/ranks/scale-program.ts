@@ -7,7 +7,7 @@ import { formGroups, singleGroup } from '../../dist/shard/rank-groups.js';
 import { Device } from '../../native/device.js';
 import type { RankCase } from './rank-case.js';
 import { StepLoop } from './step-loop.js';
-import type { StepTimes } from '../../train/step-shares.js';
+import type { TurnTimes } from './turn-shares.js';
 
 export interface ScaleSpec {
   /** A lane per rank is added to it. */
@@ -19,10 +19,10 @@ export interface ScaleSpec {
 
 /** What rank 0 prints. Times are of a turn. */
 export interface ScaleTimes {
-  alone: StepTimes[];
+  alone: TurnTimes[];
   /** By turn and rank. */
-  copies: StepTimes[][];
-  together: StepTimes[][];
+  copies: TurnTimes[][];
+  together: TurnTimes[][];
 }
 
 const { size, steps, turns }: ScaleSpec = JSON.parse(process.argv[2]!);
@@ -33,7 +33,7 @@ await withRanks(async ({ world }) => {
   const joint = new StepLoop(device, { ...size, lanes: world.size }, await formGroups(world, size.settings?.groupSize));
   const times: ScaleTimes = { alone: [], copies: [], together: [] };
   // Each turn begins on all ranks at once; those without work in it wait, asleep.
-  const turn = async (loop: StepLoop, ranks: number): Promise<StepTimes[]> => {
+  const turn = async (loop: StepLoop, ranks: number): Promise<TurnTimes[]> => {
     await gatherJson(world, 'ready');
     const own = world.rank < ranks ? await loop.run(steps) : null;
     return (await gatherJson(world, own)).filter(time => time !== null);

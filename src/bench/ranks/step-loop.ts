@@ -8,7 +8,7 @@ import type { JaggedBatch } from '../../tensor/jagged.js';
 import type { Learner, OpenedStep } from '../../train/learner.js';
 import type { StepFigures } from '../../train/step-run.js';
 import { laneBatch, learnerOf, type RankCase } from './rank-case.js';
-import { type StepTimes, timesOf } from '../../train/step-shares.js';
+import { type TurnTimes, turnTimes } from './turn-shares.js';
 
 /** For the learning rate's schedule, which is constant. */
 const MANY = 1_000_000;
@@ -38,7 +38,7 @@ export class StepLoop {
   }
 
   /** So many steps, with the streams idle before and after. Collective. */
-  async run(steps: number): Promise<StepTimes> {
+  async run(steps: number): Promise<TurnTimes> {
     const device = this.#device;
     while (this.#batches.length < steps + this.#learner.ahead) this.#batches.push(this.#draw());
     await device.sync();
@@ -56,7 +56,7 @@ export class StepLoop {
     const wall = (performance.now() - start) / 1000;
     this.spans = device.spans().spans;
     device.recordSpans(false);
-    return timesOf(this.spans, wall);
+    return turnTimes(this.spans, wall);
   }
 
   async #count(figures: Promise<StepFigures> | undefined): Promise<void> {

@@ -1,18 +1,35 @@
-// Shares of the ranks' time over the turns of a benchmark, under the names that its JSON has.
+// Where the ranks' time goes over the turns of a benchmark, under the names that its JSON has.
 
-import { meanShares, rankShares, type StepTimes } from '../../train/step-shares.js';
+import type { Span } from '../../events/chrome-trace.js';
+import { meanShares, rankShares, type StepTimes, timesOf, unionLength } from '../../train/step-shares.js';
 
-/** They add up to one. */
+/** Seconds of one rank's turn. */
+export interface TurnTimes extends StepTimes {
+  /** Some exchange ran, hidden or not. */
+  comm: number;
+}
+
+/** Without `comm`, which is hidden in part, they add up to one. */
 export interface TurnShares {
   compute_ratio: number;
   exposed_comm: number;
   wait: number;
   free: number;
+  comm: number;
+}
+
+/** `wall` in seconds. */
+export function turnTimes(spans: readonly Span[], wall: number): TurnTimes {
+  const exchanges = spans.filter(({ stream }) => stream === 'comm');
+  const comm = unionLength(exchanges.map(({ start, end }): readonly [number, number] => [start, end])) / 1e6;
+  return { ...timesOf(spans, wall), comm };
 }
 
 /** Over all ranks of all turns. */
-export function turnShares(turns: readonly (readonly StepTimes[])[]): TurnShares {
-  const walls = turns.flat().map(({ wall }) => wall);
+export function turnShares(turns: readonly (readonly TurnTimes[])[]): TurnShares {
+  const all = turns.flat();
+  const walls = all.map(({ wall }) => wall);
   const { computing, exposed, waiting, free } = meanShares(turns.flatMap(rankShares), walls)!;
-  return { compute_ratio: computing, exposed_comm: exposed, wait: waiting, free };
+  const comm = all.reduce((sum, turn) => sum + turn.comm, 0) / walls.reduce((sum, wall) => sum + wall, 0);
+  return { compute_ratio: computing, exposed_comm: exposed, wait: waiting, free, comm };
 }
