@@ -61,13 +61,20 @@ describe('turbogr bench paper', () => {
     expect(report().parts).toEqual(parts);
   });
 
-  it('measures a section again when asked to, and says why a peer was not measured', async () => {
+  it('tries again what could not be measured, and says why a peer was not', async () => {
     const before = report().parts;
-    await bench('--quick', '--only', 'peers', '--fresh', '--peer', join(folder, 'no-python'));
+    await bench('--quick', '--only', 'balance,peers', '--peer', join(folder, 'no-python'));
     const { parts } = report();
     expect(parts.slice(0, 2)).toEqual(before.slice(0, 2));
     expect(parts[2]!.rows).toHaveLength(2);
     for (const row of parts[2]!.rows) expect(row.missing).toMatch(/no-python cannot be started/);
+  });
+
+  it('measures a section again when asked to, and leaves the others', async () => {
+    const before = report().parts;
+    await bench('--quick', '--only', 'balance', '--fresh');
+    expect(names().slice(0, 2)).toEqual(['balance: KuaiRand-shaped, quick', 'balance: short histories, quick']);
+    expect(report().parts[2]).toEqual(before[2]);
   });
 
   it('never mixes figures of two machines', async () => {

@@ -28,7 +28,7 @@ interface Rung {
 
 const RUNGS: readonly Rung[] = [
   {
-    name: 'padded, unfused, unbalanced, synchronous, every table row updated',
+    name: 'padded, unfused, unbalanced, synchronous, every row updated',
     padded: true,
     unfused: true,
     table: 'adamw',
@@ -61,7 +61,7 @@ async function measure(options: SectionOptions): Promise<PaperRow[]> {
   return [
     ...rows,
     rowOf('the four ranks as lanes of one process, synchronous', off!, undefined),
-    rowOf('overlapped: sparse work of a lane beside the computing of another', on!, off),
+    rowOf('overlapped: sparse work of a lane beside computing another', on!, off),
     { name: 'all switches', ours: `${gain.toFixed(1)}x`, figures: { gain } },
   ];
 }

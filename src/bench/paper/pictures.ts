@@ -17,7 +17,7 @@ interface Chart {
   left: number;
 }
 
-const [BAR, GAP, TOP, WIDTH, ROOM] = [13, 10, 52, 720, 64];
+const [BAR, GAP, WIDTH, ROOM] = [13, 10, 720, 64];
 const [GREY, BLUE, LIGHT, INK] = ['#9aa5b1', '#2563eb', '#93b4f5', '#24292f'];
 
 function draw({ title, legend, groups, left }: Chart): string {
@@ -31,7 +31,7 @@ function draw({ title, legend, groups, left }: Chart): string {
     );
     at += 36 + 6 * name.length;
   }
-  let top = TOP;
+  let top = legend.length > 0 ? 52 : 34;
   for (const { label, bars } of groups) {
     const middle = top + (bars.length * BAR) / 2 + 4;
     parts.push(`<text x="${left - 8}" y="${middle}" text-anchor="end">${label}</text>`);
@@ -88,5 +88,5 @@ export function ladderPicture(report: PaperReport): string {
       ? []
       : [{ label: name, bars: [{ value, text: `${value.toFixed(1)} us`, colour: BLUE }] }];
   });
-  return draw({ title: 'Microseconds per token of a step, one switch at a time', legend: [], groups, left: 390 });
+  return draw({ title: 'Microseconds per token of a step, one switch at a time', legend: [], groups, left: 380 });
 }

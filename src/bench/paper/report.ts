@@ -44,12 +44,17 @@ export function openReport(file: string, machine: Machine): PaperReport {
   return found.data;
 }
 
-/** A part in the form asked for; the whole form stands in for the quick one. */
+/**
+ * A part in the form asked for; the whole form stands in for the quick one. A part that could not be measured is not known: what
+ * was in the way may be gone.
+ */
 export function findPart(
   report: PaperReport,
   { section, part, quick }: Pick<MeasuredPart, 'section' | 'part' | 'quick'>,
 ) {
-  return report.parts.find(known => known.section === section && known.part === part && (quick || !known.quick));
+  return report.parts
+    .filter(({ rows }) => rows.some(({ ours }) => ours !== undefined))
+    .find(known => known.section === section && known.part === part && (quick || !known.quick));
 }
 
 /** Puts a part in the place of what was known of it, and writes the report. */
