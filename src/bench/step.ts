@@ -83,6 +83,7 @@ const PRESETS: Record<string, Partial<StepCase>> = {
   ...PAPER_PRESETS,
 };
 
+const WARM_TOKENS = 256;
 /** About 5 ms of one core. */
 const BUSY_ROUNDS = 500_000;
 
@@ -163,7 +164,10 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
   // The peak is sampled long enough to see the same disturbances as the steps that are compared with it.
   const peak = new FmaPeak(device, Math.min(1, Math.max(0.01, guess / 5)));
   const count = options.steps ?? Math.max(2, Math.min(30, Math.round(10 / guess)));
-  const warm = guess > 10 ? 1 : 2;
+  // A step of more seconds than that is warmed up for by a short one: it touches all weights and their optimiser state.
+  const long = guess > 10;
+  const warm = long ? 1 : 2;
+  const first = long ? drawBatch([Math.min(WARM_TOKENS, size.tokens)], size.items) : batch;
   const seconds: number[] = [];
   const enqueueing: number[] = [];
   let crossings = 0;
@@ -171,7 +175,7 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
     await peak.sample();
     const calls = commands(device);
     const start = performance.now();
-    const { loss } = await learner.step([batch], { step, totalSteps: warm + count });
+    const { loss } = await learner.step([step > warm ? batch : first], { step, totalSteps: warm + count });
     const enqueued = performance.now();
     await loss;
     await device.sync();

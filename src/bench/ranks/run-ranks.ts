@@ -25,7 +25,8 @@ export async function runRanks<T>({ program, spec, ranks, nodes, mpi }: RanksToR
   const words = [...(ranks === 1 ? [] : launchWords(ranks, nodes, mpi)), file, JSON.stringify(spec)];
   const start = nodes?.onFirst(process.execPath, words) ?? { command: process.execPath, arguments: words };
   const child = spawn(start.command, start.arguments, { stdio: ['ignore', 'pipe', 'pipe'] });
-  const end = () => child.kill('SIGTERM');
+  // The launcher asks the ranks to finish at the first signal and ends them at the second.
+  const end = () => child.kill('SIGINT') && child.kill('SIGTERM');
   const stop = () => process.exit(1); // ranks would go on without us
   process.once('exit', end).once('SIGINT', stop).once('SIGTERM', stop);
   let printed = '';
