@@ -47,6 +47,7 @@ export const linearity: Section = {
 function partOf({ model, linearity: published, parts }: Published): Part {
   return {
     id: model,
+    paper: String(published),
     async measure({ quick }) {
       const found = await scaled(model, quick);
       if (typeof found === 'string') return rowsOf({ missing: found }, { missing: found });

@@ -35,12 +35,17 @@ export const mfu: Section = {
   id: 'mfu',
   title: 'Table 1: MFU of the ten models',
   about:
-    'Whole training steps with every sequence at the maximum length: MFU, sequences per second, TFLOP of a step. MFU in the counting of the paper: 6Pn + 12n²dL (FuXi 24n²dL), attention not halved for causality; useful: real, causal work only. Because the paper counts twice the attention that is needed, its counting can exceed 100 %. Peak: FMA peak measured between the steps. The paper counts sequences per second of 32 to 128 devices. Linearity stands under communication.',
+    'Whole training steps with every sequence at the maximum length: MFU, sequences per second, TFLOP of a step. MFU in the counting of the paper: 6Pn + 12n²dL (FuXi 24n²dL), attention not halved for causality; useful: real, causal work only. Because the paper counts twice the attention that is needed, its counting can exceed 100 %. Peak: FMA peak measured between the steps. The paper counts sequences per second of 32 to 128 devices. Linearity has a section of its own.',
   parts: PUBLISHED.map(published => ({
     id: published.model,
+    paper: paperText(published),
     measure: async options => [await measured(published, options)],
   })),
 };
+
+function paperText({ mfu: share, samples, tflop }: Published): string {
+  return `${share} %, ${formatCount(samples)}/s, ${tflop} TFLOP`;
+}
 
 async function measured(published: Published, { quick, threads }: SectionOptions): Promise<PaperRow> {
   const { model, millions } = published;
@@ -52,7 +57,7 @@ async function measured(published: Published, { quick, threads }: SectionOptions
   const tflop = (report.mfu_paper * report.peak_gflops * report.step_ms) / 1e6;
   return {
     name: `${model} (${(report.parameters / 1e6).toFixed(2)} M parameters, paper ${millions} M)`,
-    paper: `${published.mfu} %, ${formatCount(published.samples)}/s, ${published.tflop} TFLOP`,
+    paper: paperText(published),
     ours: `${formatShare(report.mfu_paper)} (useful ${formatShare(report.mfu)}), ${perSecond.toPrecision(3)}/s, ${tflop.toPrecision(3)} TFLOP`,
     figures: {
       paper: published.mfu / 100,

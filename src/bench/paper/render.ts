@@ -2,7 +2,7 @@
 
 import { formatCount, formatSeconds, formatShare } from '../../util/terminal.js';
 import type { MeasuredPart, PaperReport } from './report.js';
-import type { PaperRow, Section } from './row.js';
+import type { Section } from './row.js';
 import { SECTIONS } from './sections.js';
 
 /** With more of the cores taken by others, times say little. */
@@ -29,18 +29,16 @@ export function markdown({ machine, parts }: PaperReport): string {
 
 function sectionLines({ id, parts: wanted }: Section, parts: readonly MeasuredPart[]): string[] {
   const found = wanted.map(({ id: part }) => parts.find(known => known.section === id && known.part === part));
-  const measured = found.filter(part => part !== undefined);
-  const command = `\`turbogr bench paper --only ${id}\``;
-  if (measured.length === 0) return [`Not measured in this run: ${command}`];
   const cell = (text: string): string => text.replaceAll('|', String.raw`\|`);
-  const rows = wanted.flatMap(
-    ({ id: part }, at) => found[at]?.rows ?? [{ name: part, missing: `stopped before: ${command}` }],
-  );
-  const table = rows.map(({ name, paper = '', ours, missing }: PaperRow) => {
-    return `| ${cell(name)} | ${cell(paper)} | ${cell(ours ?? `not measured: ${missing}`)} |`;
+  const missing = `\`turbogr bench paper --only ${id}\` has not come to it`;
+  const rows = wanted.flatMap(({ id: name, paper }, at) => found[at]?.rows ?? [{ name, paper, missing }]);
+  const table = rows.map(row => {
+    const { name, paper = '', ours, missing: why } = row;
+    return `| ${cell(name)} | ${cell(paper)} | ${cell(ours ?? `not measured: ${why}`)} |`;
   });
-  const picture = PICTURES[id];
-  return ['| | paper | here |', '|---|---|---|', ...table, ...(picture ? ['', picture] : []), '', conditions(measured)];
+  const measured = found.filter(part => part !== undefined);
+  const after = measured.length === 0 ? [] : [...(PICTURES[id] ? ['', PICTURES[id]] : []), '', conditions(measured)];
+  return ['| | paper | here |', '|---|---|---|', ...table, ...after];
 }
 
 /** Form, time, peak, and what else the machine did. */

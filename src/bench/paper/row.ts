@@ -27,6 +27,8 @@ export interface SectionOptions {
 export interface Part {
   /** Unique in its section. */
   readonly id: string;
+  /** What the paper reports, for the page while the part is not measured. */
+  readonly paper?: string | undefined;
   measure(options: SectionOptions): Promise<PaperRow[]>;
 }
 

@@ -58,6 +58,7 @@ function partOf({ name, size, paper, negatives }: Setting): Part {
   ];
   return {
     id,
+    paper,
     async measure(options) {
       if (size === 'large') return row({ missing: DAYS });
       if (options.quick && size !== 'tiny') return row({ missing: WHOLE });
