@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { turnShares } from '../../src/bench/ranks/turn-shares.js';
+import { turnShares, turnTimes } from '../../src/bench/ranks/turn-shares.js';
 import type { Span } from '../../src/events/chrome-trace.js';
 import { meanShares, rankShares, timesOf, unionLength } from '../../src/train/step-shares.js';
 
@@ -21,6 +21,7 @@ test('an exchange counts where no kernel runs beside it', () => {
   expect(timesOf(spans, 10)).toEqual({ wall: 10, busy: 5, bare: 3 });
   expect(timesOf(spans)).toEqual({ wall: 8, busy: 5, bare: 3 });
   expect(timesOf([])).toEqual({ wall: 0, busy: 0, bare: 0 });
+  expect(turnTimes(spans, 10)).toEqual({ wall: 10, busy: 5, bare: 3, comm: 4 });
 });
 
 test('shares of a rank add up, and waiting for the slowest one is no communication', () => {
@@ -29,7 +30,12 @@ test('shares of a rank add up, and waiting for the slowest one is no communicati
   const [first, second] = rankShares([slow, fast]);
   expect(first).toEqual({ computing: 0.8, exposed: 0.1, waiting: 0, free: 0.1 });
   expect(second).toEqual({ computing: 0.6, exposed: 0.1, waiting: 0.2, free: 0.1 });
-  expect(turnShares([[slow, fast]])).toEqual({ compute_ratio: 0.7, exposed_comm: 0.1, wait: 0.1, free: 0.1 });
+  const turn = [
+    { ...slow, comm: 4 },
+    { ...fast, comm: 5 },
+  ];
+  const shares = { compute_ratio: 0.7, exposed_comm: 0.1, wait: 0.1, free: 0.1, comm: 0.45 };
+  expect(turnShares([turn])).toEqual(shares);
 });
 
 test('means are weighted', () => {
