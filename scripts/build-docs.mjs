@@ -24,7 +24,7 @@ const MENU = {
     'serving',
     'clusters',
   ],
-  Understand: ['paper-map', 'ARCHITECTURE', 'results', 'LOG', 'CONTRIBUTING'],
+  Understand: ['paper-map', 'paper', 'ARCHITECTURE', 'results', 'LOG', 'CONTRIBUTING'],
   Reference: ['api'],
 };
 
@@ -60,7 +60,8 @@ export function buildDocs(out) {
     writeFileSync(join(out, `${name}.html`), page(title, html, name, pages));
   }
   cpSync(join(root, 'docs', 'images'), join(out, 'images'), { recursive: true });
-  for (const file of ['scaling.svg']) cpSync(join(root, 'docs', file), join(out, file));
+  for (const file of ['scaling.svg', 'paper.svg', 'paper-ladder.svg'])
+    cpSync(join(root, 'docs', file), join(out, file));
   if (missing.length > 0) throw new Error(`links to nowhere:\n${missing.join('\n')}`);
   return [...names];
 }
