@@ -13,6 +13,7 @@ mod share_negatives;
 mod shared;
 mod stage;
 mod token;
+mod weighted;
 
 pub use fetched::{Fetched, Segment};
 pub use full_softmax::{FullSoftmax, full_softmax};

@@ -6,7 +6,8 @@ use super::fetched::Fetched;
 use super::norm::{ThroughNorm, unit_row};
 use super::objective::{Objective, binary, softmax};
 use super::stage::{Lengths, Stage};
-use crate::gathered::{One, Terms, add_weighted, dot, dots, prefetch_span, square_norms};
+use super::weighted::Weighted;
+use crate::gathered::{One, add_weighted, dot, dots, prefetch_span, square_norms};
 use crate::isa::Isa;
 use crate::mat::{Grad, Mat, MatMut};
 use crate::rows::{Element, Rows, store_vector};
@@ -324,36 +325,5 @@ unsafe fn finish<V: Simd>(scorer: &Scorer, weights: &mut [f32], factors: &[f32],
             store_vector::<V, f32>(scaled, coef.as_mut_ptr(), k, coef.len());
             scaled.mul(V::load(factors.as_ptr().add(k * LANES))).store(weight);
         }
-    }
-}
-
-/// The rows of one token, weighted. While they are summed the next token's rows are asked for.
-struct Weighted<'a, E> {
-    table: Mat<E>,
-    at: &'a [i32],
-    weights: &'a [f32],
-    next: Option<&'a [i32]>,
-}
-
-impl<E: Element> Terms<E> for Weighted<'_, E> {
-    #[inline(always)]
-    fn count(&self) -> usize {
-        self.at.len()
-    }
-    #[inline(always)]
-    unsafe fn term(&self, j: usize) -> (*const E, f32) {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let id = *self.at.get_unchecked(j) as usize;
-            (
-                self.table.ptr.add(id * self.table.stride),
-                *self.weights.get_unchecked(j),
-            )
-        }
-    }
-    #[inline(always)]
-    unsafe fn upcoming(&self, j: usize) -> Option<*const E> {
-        let id = *self.next?.get(j)?;
-        Some(self.table.ptr.wrapping_add(id.max(0) as usize * self.table.stride))
     }
 }

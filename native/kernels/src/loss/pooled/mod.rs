@@ -4,7 +4,7 @@
 
 use super::fetched::Fetched;
 use super::history::{Events, Mask};
-use super::norm::{UnitRows, unit_row, unit_rows};
+use super::norm::{UnitRows, unit_rows};
 use super::objective::{Objective, binary, softmax};
 use super::sampled::gbce_beta;
 use super::shared::SharedObjective;
@@ -14,21 +14,20 @@ use crate::fault::{FaultKind, Outcome, check_ids, fault};
 use crate::gathered::dot;
 use crate::gemm::{Finish, Right, Shape, multiply, outer};
 use crate::mat::{Disjoint, Grad, Mat, MatMut};
-use crate::rows::{Element, Rows};
+use crate::rows::Rows;
 use crate::shape::{check_len, check_mut, check_table, check_vec};
 use crate::simd::tile::NR;
-use crate::simd::{Kernel, LANES, Simd, dispatch};
-use crate::with_rows;
+use crate::simd::{LANES, Simd};
+use unit_copies::{Copied, unit_copies};
 
 #[cfg(test)]
 mod tests;
+mod unit_copies;
 
 const OP: &str = "pooled_loss";
 /// Weights of one block: 16 MB, or more if that leaves fewer tokens than [`LEAST`].
 const BLOCK: usize = 4 << 20;
 const LEAST: usize = 192;
-/// Rows gathered by one task.
-const TILE: usize = 64;
 /// The logit of a masked row: adds nothing, and is no maximum.
 const MASKED: f32 = -1e30;
 
@@ -174,63 +173,6 @@ pub fn pooled_loss(cx: &Ctx, args: Pooled) -> Outcome {
         return Err(fault(FaultKind::NotFinite, OP, "u or table", expected, got));
     }
     Ok(())
-}
-
-/// What rows are copied from: as they are, or with the factors that they were fetched with.
-#[derive(Clone, Copy)]
-enum Copied<'a> {
-    Rows(Rows, Logit),
-    Fetched(Fetched<'a>),
-}
-
-/// (Normalised) copies of rows, padded to whole vectors; zeros for -1.
-fn unit_copies<'a>(cx: &'a Ctx, of: Copied, ids: &[i32]) -> crate::arena::Lease<'a, f32> {
-    let (table, eps, factors) = match of {
-        Copied::Rows(table, logit) => (table, logit.normalize_item.then_some(logit.eps), None),
-        Copied::Fetched(Fetched { rows, factors, .. }) => (rows, None, Some(factors)),
-    };
-    let width = table.cols().next_multiple_of(LANES);
-    let mut copies = cx.scratch::<f32>(ids.len() * width);
-    {
-        let copies = Disjoint::new(&mut copies);
-        cx.pool.run(ids.len().div_ceil(TILE), |task, _| {
-            let from = task * TILE;
-            let ids = &ids[from..ids.len().min(from + TILE)];
-            // SAFETY: tasks own disjoint copies; ids were checked.
-            unsafe {
-                let to = copies.range(from * width, ids.len() * width);
-                with_rows!(Rows, table, table => dispatch(cx.isa, CopyUnits { table, ids, to, eps, factors }));
-            }
-        });
-    }
-    copies
-}
-
-struct CopyUnits<'a, E> {
-    table: Mat<E>,
-    ids: &'a [i32],
-    to: &'a mut [f32],
-    eps: Option<f32>,
-    factors: Option<&'a [f32]>,
-}
-
-impl<E: Element> Kernel for CopyUnits<'_, E> {
-    #[inline(always)]
-    unsafe fn run<V: Simd>(self) {
-        let cols = self.table.cols;
-        for (to, &id) in self.to.chunks_mut(cols.next_multiple_of(LANES)).zip(self.ids) {
-            match usize::try_from(id) {
-                // SAFETY: the row exists; its copy holds whole vectors.
-                Ok(id) => unsafe {
-                    unit_row::<V, E>(self.table.row(id).as_ptr(), cols, self.eps, to);
-                    if let Some(factors) = self.factors {
-                        to.iter_mut().for_each(|x| *x *= factors[id]);
-                    }
-                },
-                Err(_) => to.fill(0.0),
-            }
-        }
-    }
 }
 
 /// Turns a row of dot products into d loss / d (dot product).

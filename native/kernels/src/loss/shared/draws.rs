@@ -2,7 +2,7 @@
 
 use super::Share;
 use super::group::Group;
-use crate::gathered::{Terms, dot, dots, prefetch_span, square_norms};
+use crate::gathered::{dot, dots, prefetch_span, square_norms};
 use crate::loss::objective::Objective;
 use crate::mat::Mat;
 use crate::rows::Element;
@@ -125,27 +125,3 @@ impl<E: Element> Drawn<'_, E> {
 
 /// Floats of a row that are asked for ahead; the hardware fetches the rest of longer ones.
 const AHEAD: usize = 256;
-
-pub(super) struct Weighted<'a, E> {
-    pub table: Mat<E>,
-    pub at: &'a [i32],
-    pub weights: &'a [f32],
-}
-
-impl<E: Element> Terms<E> for Weighted<'_, E> {
-    #[inline(always)]
-    fn count(&self) -> usize {
-        self.at.len()
-    }
-    #[inline(always)]
-    unsafe fn term(&self, j: usize) -> (*const E, f32) {
-        // SAFETY: the caller's `j`; ids were checked.
-        unsafe {
-            let id = *self.at.get_unchecked(j) as usize;
-            (
-                self.table.ptr.add(id * self.table.stride),
-                *self.weights.get_unchecked(j),
-            )
-        }
-    }
-}

@@ -1,7 +1,7 @@
 //! One group of tokens: the rows of its draws are read once for all of its tokens, in chunks that stay in the
 //! first-level cache, for logits and again for the users' gradients.
 
-use super::draws::{Drawn, Positives, Weighted};
+use super::draws::{Drawn, Positives};
 use super::{MOST, Share};
 use crate::gathered::{One, add_weighted, dot};
 use crate::loss::Logit;
@@ -9,6 +9,7 @@ use crate::loss::fetched::Fetched;
 use crate::loss::history::{Mask, Seen};
 use crate::loss::norm::{ThroughNorm, unit_row};
 use crate::loss::objective::{Objective, binary, softmax};
+use crate::loss::weighted::Weighted;
 use crate::mat::{Grad, Mat, MatMut};
 use crate::rows::{Element, Rows};
 use crate::simd::{Kernel, LANES, Simd};
@@ -210,6 +211,7 @@ impl<E: Element> Kernel for Groups<'_, E> {
                             table,
                             at: &at[chunk..end],
                             weights: &weights[i * padded + 1 + chunk..],
+                            next: None,
                         };
                         add_weighted::<V, E>(&terms, cols, gradient[i * width..].as_mut_ptr());
                     }

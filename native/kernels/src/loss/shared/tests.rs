@@ -11,6 +11,8 @@ use crate::rng::{Key, below, word};
 use crate::rows::RowsMut;
 use crate::testing::*;
 
+mod draws;
+
 const TOLERANCE: f64 = 2e-5;
 
 /// T, D, R, V and k of a case.
@@ -286,60 +288,6 @@ fn shared_scalars_match_finite_differences_of_their_loss() {
             got[2].assert_close(&dtable, TOLERANCE, "dtable");
         }
     }
-}
-
-#[test]
-fn groups_hold_every_trained_token_once_and_their_own_draws() {
-    let case = case([23, 2, 3, 50, 4], NaiveObjective::Bce, (false, false));
-    let p = &case.problem;
-    let mut members: Vec<i32> = case.members.iter().copied().filter(|member| *member >= 0).collect();
-    assert_ne!(members, (0..members.len() as i32).collect::<Vec<_>>(), "shuffled");
-    members.sort_unstable();
-    let trained: Vec<i32> = (0..23).filter(|t| p.positives[*t as usize] >= 0).collect();
-    assert_eq!(members, trained);
-    for (place, &member) in case.members.iter().enumerate() {
-        let draws = &case.negatives[place * 3..][..3];
-        match member {
-            -1 if place / 4 * 4 < trained.len() => {
-                let donor = case.members[place - trained.len()] as usize;
-                assert_eq!(
-                    draws,
-                    &p.negatives[donor * 3..][..3],
-                    "the last group borrows from the first"
-                );
-            }
-            -1 => assert_eq!(draws, [-1; 3]),
-            token => assert_eq!(draws, &p.negatives[token as usize * 3..][..3]),
-        }
-    }
-}
-
-#[test]
-fn masked_draws_and_repetitions_are_counted() {
-    let positives = [5, -1, 7];
-    let mut draws = [1, 5, 1, 9, 1, 1, 1, 1, 7, -1, 3, 2];
-    let count = |negatives: &[i32], mask| {
-        let mut to = [0; 3];
-        let args = Counted {
-            positives: &positives,
-            negatives: Mat::new(negatives, 3, 4),
-            members: None,
-            mask,
-        };
-        count_negatives(&Ctx::new(2), args, &mut to).expect("counts");
-        to
-    };
-    assert_eq!(count(&draws, Mask::Positive), [8, 3, 1]);
-    let (items, offsets) = ([9, 9, 2], [0, 2, 3]);
-    let events = Mask::History(Events {
-        items: &items,
-        targets: &positives,
-        offsets: &offsets,
-    });
-    assert_eq!(count(&draws, events), [8, 5, 1]);
-    mask_negatives(&Ctx::new(2), &positives, events, MatMut::new(&mut draws, 3, 4)).expect("masks");
-    assert_eq!(draws, [1, -1, 1, -1, 1, 1, 1, 1, -1, -1, 3, -1]);
-    assert_eq!(count(&draws, Mask::Positive), [8, 5, 1], "masked for good");
 }
 
 #[test]
