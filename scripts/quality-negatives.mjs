@@ -109,6 +109,7 @@ function tableOf() {
 
 function meanAndSpread(numbers) {
   if (numbers.length === 0) return '';
+  if (numbers.length === 1) return numbers[0].toFixed(4); // one seed has no spread
   const spread = Math.max(...numbers) - Math.min(...numbers);
   return `${mean(numbers).toFixed(4)} ± ${(spread / 2).toFixed(4)}`;
 }

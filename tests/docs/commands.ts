@@ -78,6 +78,10 @@ export const SHOWN: Readonly<Record<string, Shown>> = {
   'turbogr train store --config examples/run.yaml': { plus: `--run runs/yaml ${QUICK}` },
   'turbogr config --explain store': {},
   'turbogr prepare ml-1m.csv.gz --time order_unstable --catalogue 3883 --out ml-1m': { not: NEEDS_ML1M },
+  // negatives
+  'turbogr prepare ml-1m.csv.gz --time order_stable --catalogue 3883 --out ml-1m': { not: NEEDS_ML1M },
+  'node scripts/quality-negatives.mjs ml-1m --set epochs=12 --set optimizer.schedule.kind=cosine --set optimizer.lr=2e-3 --set batch.users=64':
+    { not: NEEDS_ML1M },
   'turbogr train ml-1m --recipe ml-1m-hstu': { not: NEEDS_ML1M },
   // updating
   'turbogr update runs/events-hstu newer.csv': { elsewhere: ['tests/chaos/update.test.ts', 'update('] },
