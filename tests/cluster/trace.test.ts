@@ -45,7 +45,7 @@ test.skipIf(MPIS.length === 0)('two ranks: one trace file, shares of the time of
   // The n-th exchange is the same on both ranks: nobody ends it before the other has begun it.
   const exchanges = [0, 1].map(pid => spans.filter(span => span.pid === pid && span.name === 'comm_all_gather_v'));
   const error = Number(/clock to (\d+) us/.exec(ranks[1]!)![1]);
-  expect(error).toBeLessThan(5000);
+  expect(error).toBeLessThan(50_000);
   expect(exchanges[0]!.length).toBeGreaterThan(100);
   exchanges[0]!.slice(0, exchanges[1]!.length).forEach(({ ts, dur }, i) => {
     const other = exchanges[1]![i]!;

@@ -13,7 +13,7 @@ export interface ClockOffset {
 /** When a rank began and ended a gather, by its own clock. */
 type Visit = readonly [begin: number, end: number];
 
-const GATHERS = 16;
+const GATHERS = 32;
 
 /** Collective; in the unit of `now`. */
 export async function alignClock(ranks: Communicator, now: () => number): Promise<ClockOffset> {
