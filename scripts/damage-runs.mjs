@@ -1,7 +1,9 @@
 // Damages runs, stores, checkpoints and bundles, and uses them: every use must give the same results as before or be refused
 // with a reason. Counts what happened; anything silent, raw, dead or hanging is printed, and the exit status is 1.
 //
-//   npm run build && node scripts/damage-runs.mjs [--mutations 5000] [--seed 1]
+//   npm run build && node scripts/damage-runs.mjs [--mutations 5000] [--seed 1] [--first 0]
+//
+// A fault is printed with its number: --first <number> --mutations 1, with the same --seed, makes it again.
 import { fork } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +14,11 @@ import { exportBundle } from '../dist/jobs/bundle.js';
 import { resume, synthesize, train } from '../dist/index.js';
 
 const { values } = parseArgs({
-  options: { mutations: { type: 'string', default: '5000' }, seed: { type: 'string', default: '1' } },
+  options: {
+    mutations: { type: 'string', default: '5000' },
+    seed: { type: 'string', default: '1' },
+    first: { type: 'string', default: '0' },
+  },
 });
 const HANGS_AFTER_MS = 60_000;
 /** What is damaged in turn: most of it is runs. */
@@ -100,13 +106,13 @@ process.once('SIGINT', () => stop.abort()); // the counts so far are printed
 try {
   await makeSoundThings(folder);
   for (; counts.mutations < Number(values.mutations) && !stop.signal.aborted; counts.mutations++) {
-    const seed = Number(values.seed) * 1_000_003 + counts.mutations;
-    const kind = KINDS[counts.mutations % KINDS.length];
-    const { done, results } = await user.use(kind, seed);
+    const number = Number(values.first) + counts.mutations;
+    const kind = KINDS[number % KINDS.length];
+    const { done, results } = await user.use(kind, Number(values.seed) * 1_000_003 + number);
     const faults = Object.entries(results).filter(([, { how }]) => how !== 'same' && how !== 'refused');
     for (const [use, { how, what }] of faults) {
       counts[how]++;
-      console.error(`seed ${seed} ${kind}/${done}: ${use} ${how}: ${what.slice(0, 600)}`);
+      console.error(`${number} ${kind}/${done}: ${use} ${how}: ${what.slice(0, 600)}`);
     }
     if (faults.length > 0) continue;
     const refused = Object.values(results).some(({ how }) => how === 'refused');

@@ -36,7 +36,7 @@ export function launchCommand() {
         return;
       }
       if (ranks === undefined || command.length === 0) {
-        const remedy = 'For example: turbogr launch -n 2 train <data>';
+        const remedy = 'For example: npx turbogr launch -n 2 train <data>';
         throw new UserError('nothing-to-launch', 'launch needs a number of ranks and a command', remedy);
       }
       const launcher = findLauncher(shim.kind);

@@ -29,12 +29,12 @@ import { trainCommand } from './train.js';
 import { tuneCommand } from './tune.js';
 import { uiCommand } from './ui.js';
 import { updateCommand } from './update.js';
+import { tellUsageErrors } from './usage-errors.js';
 
 const program = new Command('turbogr')
   .enablePositionalOptions()
   .description('Training system for generative recommendation: a log file in, a trained model out.')
   .version(VERSION)
-  .showHelpAfterError('(turbogr --help lists the commands)')
   .addCommand(demoCommand())
   .addCommand(synthCommand())
   .addCommand(prepareCommand())
@@ -57,6 +57,7 @@ const program = new Command('turbogr')
   .addCommand(benchCommand())
   .addCommand(doctorCommand());
 
+tellUsageErrors(program);
 guardOutput();
 try {
   await program.parseAsync();

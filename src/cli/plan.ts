@@ -74,7 +74,7 @@ async function readWorkload(
     return workloadOf(config, logShapeOf(source, config));
   }
   if (items === undefined) {
-    const remedy = 'Give a store, or --items and --length: turbogr plan --items 1000000 --length 200';
+    const remedy = 'Give a store, or --items and --length: npx turbogr plan --items 1000000 --length 200';
     throw new UserError('nothing-to-plan', 'plan needs a store, or the size of a catalogue', remedy);
   }
   const config = resolveConfig(...settings);

@@ -14,6 +14,12 @@ export function printItems(recommender: Recommender, items: readonly Recommendat
     process.stdout.write(`${JSON.stringify(described)}\n`);
     return;
   }
+  if (items.length === 0) {
+    process.stdout.write(
+      'Nothing is left to show: history, filters and lists rule out every item (recommend --include-seen keeps those of the history).\n',
+    );
+    return;
+  }
   if (items.some(({ basis }) => basis === 'popularity')) {
     process.stdout.write('The history holds no item that the model knows: these are the most popular ones.\n');
   }

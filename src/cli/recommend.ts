@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Command } from '@commander-js/extra-typings';
 import { z } from 'zod';
 import { ITEM_FILTER, type ItemFilter } from '../data/items/item-filter.js';
+import { blameStore } from '../data/store/damaged-store.js';
 import { recommendAll, type RecommendAllOptions } from '../jobs/recommend-all.js';
 import { openRecommender, type Recommender } from '../jobs/recommend.js';
 import type { HistoryInput } from '../jobs/recommend-request.js';
@@ -65,8 +66,13 @@ export function recommendCommand() {
         await writeAll(recommender, { ...options, out }, json ?? false);
         return;
       }
-      const events = given ?? recommender.historyOf(user ?? '');
-      printItems(recommender, await recommender.recommend(events, options), json ?? false);
+      try {
+        const events = given ?? recommender.historyOf(user ?? '');
+        printItems(recommender, await recommender.recommend(events, options), json ?? false);
+      } catch (error) {
+        if (!verify) await blameStore(error, recommender);
+        throw error;
+      }
     });
 }
 

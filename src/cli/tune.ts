@@ -44,7 +44,7 @@ export function tuneCommand() {
       const rows = leaderboard.map(describeTrial);
       process.stdout.write(`${table(['rung', 'value', 'epochs', 'settings'], rows)}\n\n`);
       if (stopped) process.stdout.write('stopped early: the same command goes on where it is\n');
-      process.stdout.write(`winner: turbogr train ${store} --config ${winner}\n`);
+      process.stdout.write(`winner: npx turbogr train ${store} --config ${winner}\n`);
     });
 }
 

@@ -14,7 +14,7 @@ export function uiCommand() {
       const folders = given.length === 0 ? ['runs'] : given;
       const missing = folders.find(folder => !existsSync(folder));
       if (missing !== undefined) {
-        throw new UserError('no-runs', `${missing} does not exist`, 'Give a folder with runs: turbogr ui <folder>');
+        throw new UserError('no-runs', `${missing} does not exist`, 'Give a folder with runs: npx turbogr ui <folder>');
       }
       await interruptible(async signal => {
         const { serveUi } = await import('../ui/serve-ui.js');

@@ -62,7 +62,7 @@ function expand(inputs: readonly (ConfigInput | UncheckedConfig)[]): Tree {
       'unknown-recipe',
       `there is no recipe "${recipe}"`,
       now !== undefined
-        ? `It is \`${now}\` now, with the settings of the paper; \`turbogr config --recipe ${now}\` shows them.`
+        ? `It is \`${now}\` now, with the settings of the paper; \`npx turbogr config --recipe ${now}\` shows them.`
         : `${nearest(recipe, Object.keys(RECIPES))}The recipes are: ${Object.keys(RECIPES).join(', ')}.`,
     );
   }
@@ -124,7 +124,7 @@ function parseConfig(tree: Tree): Config {
   throw new UserError(
     'bad-value',
     `config: ${path} is ${JSON.stringify(value)}`,
-    `${issue.message}. \`turbogr config --schema\` describes every key.`,
+    `${issue.message}. \`npx turbogr config --schema\` describes every key.`,
   );
 }
 

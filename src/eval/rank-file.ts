@@ -2,9 +2,9 @@
 // their models. Cases are in the order of the evaluation; users and targets are dense ids of the store.
 
 import { renameSync, rmSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { z } from 'zod';
-import { syncFolder } from '../util/atomic-file.js';
+import { syncFolder, claimTemporary } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { SafetensorsFile, writeSafetensors } from '../util/safetensors.js';
 import type { RankedCases } from './metrics.js';
@@ -30,7 +30,7 @@ export interface SavedRanks extends RankedCases {
 }
 
 export function writeRanks(file: string, { users, ranks, ...head }: SavedRanks): void {
-  const temp = join(dirname(file), `.${basename(file)}.${process.pid}.tmp`);
+  const temp = claimTemporary(file);
   const column = (data: Int32Array) => ({ dtype: 'I32', shape: [data.length], data }) as const;
   const metadata = Object.fromEntries(Object.entries(head).map(([key, value]) => [key, String(value)]));
   try {

@@ -23,7 +23,7 @@ const REMEDIES: Record<Remedy, string> = {
   epochs: 'validation was still improving when training stopped; raise epochs',
   exclude: 'many targets are repeats and left out of the ranking; set evaluation.exclude: none',
   priors: "set priors: auto, which adds what the baselines know to the model's logits",
-  tune: 'search for better settings with `turbogr tune`',
+  tune: 'search for better settings with `npx turbogr tune`',
 };
 
 /** `stillImproving`: the last validation of the run was its best. */

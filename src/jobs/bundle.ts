@@ -6,7 +6,7 @@
 //   features.safetensors     side features of the items, when the model has any
 
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { resolveConfig } from '../config/resolve.js';
 import type { ResolvedConfig } from '../config/schema.js';
@@ -16,7 +16,7 @@ import { Device } from '../native/device.js';
 import { buildDefinition } from '../nn/build.js';
 import { Model } from '../nn/model.js';
 import type { SideFeature } from '../nn/model-shape.js';
-import { makeFolder, syncFolder, writeFileAtomic } from '../util/atomic-file.js';
+import { makeFolder, syncFolder, claimTemporary, writeFileAtomic } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { canonicalJson, sha256, sha256File } from '../util/hash.js';
 import { isRegularFile, readTextFile } from '../util/regular-file.js';
@@ -72,7 +72,7 @@ export async function exportBundle(run: string, out: string, options: OpenRunOpt
   }
   await opened.source.verify(); // a damaged vocabulary would get a checksum that fits
   makeFolder(dirname(folder));
-  const temp = join(dirname(folder), `.${basename(folder)}.${process.pid}.tmp`);
+  const temp = claimTemporary(folder);
   rmSync(temp, { recursive: true, force: true });
   mkdirSync(temp);
   try {

@@ -2,6 +2,7 @@
 
 import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';
+import { blameStore } from '../data/store/damaged-store.js';
 import { type Baseline, MarkovBaseline, RecencyBaseline } from '../eval/baselines.js';
 import { caseFacts, shareOf } from '../eval/case-facts.js';
 import { listQuality } from '../eval/list-quality.js';
@@ -44,8 +45,13 @@ export async function evaluate(path: string, options: EvaluateOptions = {}): Pro
   const config = { ...rest, evaluation: { ...evaluation, ...(exclude && { exclude }) } };
   const { model, source, priors } = run;
   if (verify) await source.verify();
-  const { report } = await evaluateModel({ model, source, config, part, segments, ...(priors && { priors }) });
-  return report;
+  try {
+    const { report } = await evaluateModel({ model, source, config, part, segments, ...(priors && { priors }) });
+    return report;
+  } catch (error) {
+    if (!verify) return await blameStore(error, source);
+    throw error;
+  }
 }
 
 export interface EvaluateModelInput {

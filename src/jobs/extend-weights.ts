@@ -5,10 +5,10 @@
 // V rows of a table, D width.
 
 import { renameSync, rmSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { SequenceStore } from '../data/store/sequence-store.js';
 import type { Model } from '../nn/model.js';
-import { syncFolder } from '../util/atomic-file.js';
+import { syncFolder, claimTemporary } from '../util/atomic-file.js';
 import { UserError } from '../util/errors.js';
 import { WHOLE } from '../util/row-shard.js';
 import { SafetensorsWriter, type TensorSpec } from '../util/safetensors.js';
@@ -34,7 +34,7 @@ export interface ExtendWeightsInput {
 }
 
 export function extendWeights({ weights, model, source, known, out }: ExtendWeightsInput): ExtendedWeights {
-  const temp = join(dirname(out), `.${basename(out)}.${process.pid}.tmp`);
+  const temp = claimTemporary(out);
   const specs = model.all.map(({ name, value }): [string, TensorSpec] => [name, { dtype: 'F32', shape: value.shape }]);
   const report = { neighbours: 0, features: 0, neither: 0 };
   const writer = new SafetensorsWriter(temp, Object.fromEntries(specs), { format: 'turbogr-weights' });

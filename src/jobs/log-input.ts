@@ -52,9 +52,10 @@ function inputFiles(files: readonly string[], { itemsFile, features = [] }: Prep
   return [...files, ...(itemsFile === undefined ? [] : [itemsFile]), ...features.flatMap(table => table.files)];
 }
 
+/** The time of change is that of the inode: unlike the time of modification, no tool sets it back after an edit. */
 function stateOf(path: string): FileState {
-  const { size, mtimeMs } = statSync(path);
-  return { path, bytes: size, modified: mtimeMs };
+  const { size, ctimeMs } = statSync(path);
+  return { path, bytes: size, modified: ctimeMs };
 }
 
 async function hashFile(path: string): Promise<string> {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Progress } from '../data/prepare/options.js';
 import { prepare } from '../data/prepare/prepare.js';
 import { SequenceStore } from '../data/store/sequence-store.js';
+import { recoverStore } from '../data/store/store-place.js';
 import { type LogInput, RunFolder } from '../train/run-folder.js';
 import { UserError } from '../util/errors.js';
 import { expandFiles, inputChanges, type PrepareChoices, recordInput } from './log-input.js';
@@ -33,6 +34,7 @@ export async function findData({
 }: DataOptions): Promise<{ store: string } | { files: string[] }> {
   const names = typeof data === 'string' ? [data] : data;
   const [first] = names;
+  if (first !== undefined) recoverStore(first);
   if (first !== undefined && names.length === 1 && existsSync(first) && statSync(first).isDirectory()) {
     refuseRun(first);
     refuseChoices(first, choices);
@@ -41,7 +43,7 @@ export async function findData({
   const files = await expandFiles(names);
   for (const file of files) {
     if (!existsSync(file)) {
-      const remedy = 'Give a folder made by `turbogr prepare`, or log files.';
+      const remedy = 'Give a folder made by `npx turbogr prepare`, or log files.';
       throw new UserError('no-data', `${file} does not exist`, remedy);
     }
   }
@@ -104,6 +106,7 @@ function changed(run: string, files: readonly string[], changes: readonly string
     'input-changed',
     `${run} was trained on other data than ${files.join(', ')}: ${changes.join('; ')}`,
     `Train a new run: --run <folder>. Or prepare the log again and start this run anew, losing its weights: --reprepare. ` +
+      `Or go on from its weights with newer events, as a new run: npx turbogr update ${run} ${files.join(' ')}. ` +
       `Or go on with the data as it was: npx turbogr resume ${run}`,
   );
 }

@@ -1,7 +1,15 @@
 // A long list written in parts, so that it can be interrupted: `<out>.parts/` holds a file per part, each there whole or not
 // at all, and `list.json`, which says what list it is. When all parts are there they become one file, and the folder goes.
 
-import { createReadStream, createWriteStream, existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import {
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Engine, literal } from '../data/prepare/engine.js';
@@ -18,6 +26,11 @@ export function listFormat(out: string): ListFormat {
   const format = ENDINGS.find(ending => out.endsWith(`.${ending}`));
   if (format) return format;
   throw new UserError('bad-format', `${out} ends in none of ${ENDINGS.join(', ')}`, 'Name the file with one of them.');
+}
+
+/** Before there is a list of ours, only its temporary file can be ours. */
+function holdsOther(folder: string): boolean {
+  return existsSync(folder) && readdirSync(folder).some(name => !name.startsWith('.list.json.'));
 }
 
 export interface PartFilesOptions {
@@ -40,6 +53,13 @@ export class PartFiles {
     const list = join(this.#folder, 'list.json');
     const identity = canonicalJson(options.identity);
     if (existsSync(list) && readFileSync(list, 'utf8') === identity) return;
+    if (!existsSync(list) && holdsOther(this.#folder)) {
+      throw new UserError(
+        'out-exists',
+        `${this.#folder} is needed for parts, and holds other files`,
+        'Choose another --out.',
+      );
+    }
     rmSync(this.#folder, { recursive: true, force: true });
     makeFolder(this.#folder);
     writeFileAtomic(list, identity);

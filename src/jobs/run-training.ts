@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Choice } from '../config/rules.js';
 import type { ResolvedConfig } from '../config/schema.js';
+import { blameStore } from '../data/store/damaged-store.js';
 import type { SequenceStore } from '../data/store/sequence-store.js';
 import { costOf } from '../dist/balance/cost.js';
 import { gatherJson } from '../dist/comm/communicator.js';
@@ -162,6 +163,7 @@ export async function runTraining(
     return report;
   } catch (error) {
     await verified; // a damaged store is the cause of whatever else went wrong
+    if (leads && options.verify === false) return await blameStore(error, source);
     throw error;
   } finally {
     stopVerifying.abort();

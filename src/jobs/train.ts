@@ -54,7 +54,7 @@ async function lead(ranks: Ranks, options: TrainOptions): Promise<TrainReport> {
   const preliminary = resolveConfig(...given); // what is wrong with it is said before the log is read
   const initial = options.initialWeights;
   if (initial !== undefined && !existsSync(initial)) {
-    const remedy = 'Give a safetensors file that `turbogr export` wrote.';
+    const remedy = 'Give a safetensors file that `npx turbogr export` wrote.';
     throw new UserError('no-weights', `${initial} does not exist`, remedy);
   }
   const found = await findData(options);

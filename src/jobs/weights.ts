@@ -2,9 +2,9 @@
 // `train({ initialWeights })` and `openRecommender(run, { weights })`.
 
 import { renameSync, rmSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import type { Model } from '../nn/model.js';
-import { makeFolder, syncFolder } from '../util/atomic-file.js';
+import { makeFolder, syncFolder, claimTemporary } from '../util/atomic-file.js';
 import { SafetensorsWriter } from '../util/safetensors.js';
 import { OpenRun, type OpenRunOptions } from './open-run.js';
 
@@ -12,7 +12,7 @@ import { OpenRun, type OpenRunOptions } from './open-run.js';
 export async function exportWeights(run: string, file: string, options: OpenRunOptions = {}): Promise<void> {
   using opened = new OpenRun(run, options);
   makeFolder(dirname(file));
-  const temp = join(dirname(file), `.${basename(file)}.${process.pid}.tmp`);
+  const temp = claimTemporary(file);
   try {
     await writeWeights(opened.model, temp);
     renameSync(temp, file);

@@ -43,12 +43,12 @@ export function readCosts(path: string): Costs {
   try {
     json = JSON.parse(readFileSync(path, 'utf8'));
   } catch (cause) {
-    const remedy = `Measure this machine: turbogr plan --calibrate ${path}`;
+    const remedy = `Measure this machine: npx turbogr plan --calibrate ${path}`;
     throw new UserError('no-costs', `${path} cannot be read as JSON`, remedy, { cause });
   }
   const found = COSTS.safeParse(json);
   if (found.success) return found.data;
   const [issue] = found.error.issues;
   const message = `${path}: ${issue?.path.join('.')} ${issue?.message}`;
-  throw new UserError('bad-costs', message, `Measure again: turbogr plan --calibrate ${path}`);
+  throw new UserError('bad-costs', message, `Measure again: npx turbogr plan --calibrate ${path}`);
 }

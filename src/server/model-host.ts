@@ -130,7 +130,7 @@ async function openSlot({ run, threads, items, verify = true, batching }: HostOp
 /** Names, sizes and times of what decides the model: cheap enough to look at every few seconds. */
 function folderState(run: string): string {
   if (!existsSync(run))
-    throw new UserError('not-a-run', `${run} does not exist`, 'Give the folder that `turbogr train` named.');
+    throw new UserError('not-a-run', `${run} does not exist`, 'Give the folder that `npx turbogr train` named.');
   const look = (folder: string) =>
     existsSync(folder)
       ? readdirSync(folder)

@@ -58,6 +58,6 @@ function newestRefused(run: RunFolder, older: Checkpoint, { path, reason }: Refu
   return new UserError(
     'damaged-checkpoint',
     `${path} is refused: ${reason}`,
-    `Train those steps again: npx turbogr resume ${run.path}. Or remove that folder, to use ${basename(older.path)} instead.`,
+    `Remove that folder, to use ${basename(older.path)} instead. Or, if the run reaches that step, train it again: npx turbogr resume ${run.path}`,
   );
 }

@@ -238,7 +238,7 @@ function readRunFile(path: string): RunFile {
     throw new UserError(
       'not-a-run',
       `${path} holds no run (no run.json)`,
-      'Give the folder that `turbogr train` named.',
+      'Give the folder that `npx turbogr train` named.',
     );
   }
   const refuse = (why: string, cause?: unknown) =>

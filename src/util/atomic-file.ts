@@ -1,8 +1,20 @@
 // Files and folders that appear whole or not at all: temp name, fsync, rename, fsync of the parent folder.
 
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { UserError } from './errors.js';
+import { isAlive } from './process-identity.js';
 
 /**
  * A folder and those above it. Not mkdirSync's `recursive`: in Node 20 that never returns where a folder cannot be made
@@ -41,6 +53,23 @@ export function writeFully(fd: number, bytes: Uint8Array, position: number | nul
   }
 }
 
+/** What a file or folder is called until it is whole. */
+function temporaryName(path: string, pid: number | string): string {
+  return join(dirname(path), `.${basename(path)}.${pid}.tmp`);
+}
+
+/** The temporary name for something large that holds no lock; what killed processes left under such names of it is removed. */
+export function claimTemporary(path: string): string {
+  const folder = dirname(path);
+  for (const name of readdirSync(folder)) {
+    const pid = /\.(\d+)\.tmp$/.exec(name)?.[1];
+    if (pid === undefined || join(folder, name) !== temporaryName(path, pid)) continue;
+    const left = statSync(join(folder, name), { throwIfNoEntry: false });
+    if (left && !isAlive(Number(pid), left.ctimeMs)) rmSync(join(folder, name), { recursive: true, force: true });
+  }
+  return temporaryName(path, process.pid);
+}
+
 /** A file that is written piece by piece and appears with `commit`; disposed of before, it leaves nothing. */
 export class AtomicFile {
   readonly #path: string;
@@ -49,7 +78,7 @@ export class AtomicFile {
 
   constructor(path: string) {
     this.#path = path;
-    this.#temp = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
+    this.#temp = temporaryName(path, process.pid);
     this.#fd = openSync(this.#temp, 'w');
   }
 

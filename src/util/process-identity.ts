@@ -14,6 +14,9 @@ export interface ProcessIdentity {
   host: string;
 }
 
+/** Of the times in /proc, on every architecture. */
+const TICKS_PER_SECOND = 100;
+
 let place: string | undefined;
 
 function currentPlace(): string {
@@ -37,6 +40,27 @@ export function stillRuns({ pid, started, place: where }: ProcessIdentity): bool
     if (errorCode(error) === 'ESRCH') return false;
   }
   return started === startOf(pid);
+}
+
+/**
+ * For files whose name holds nothing but a process id: whether the process that changed one, last at `changed` (ms since
+ * 1970), still runs. The id may have become another process's or thread's since; that one began later.
+ */
+export function isAlive(pid: number, changed: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if (errorCode(error) === 'ESRCH') return false;
+  }
+  const began = beginningOf(pid);
+  return began === undefined || began <= changed + 2000; // the kernel tells the time of its boot in whole seconds
+}
+
+/** In ms since 1970; undefined where the kernel does not tell. */
+function beginningOf(pid: number): number | undefined {
+  const ticks = startOf(pid);
+  const boot = fromProc(() => /^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1]);
+  return ticks === '' || boot === undefined ? undefined : (Number(boot) + Number(ticks) / TICKS_PER_SECOND) * 1000;
 }
 
 /**

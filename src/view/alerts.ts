@@ -41,7 +41,7 @@ function failure({ state, reason, step }: Omit<RunView, 'alerts'>): Alert[] {
     const remedy = 'Lower optimizer.lr, set optimizer.clip (1 is usual), or add warm-up steps; then train a new run.';
     return [{ kind: 'not-finite', level: 'error', text: `The loss is not finite after step ${step}.`, remedy }];
   }
-  const remedy = 'Mend the cause, then go on with `turbogr resume`.';
+  const remedy = 'Mend the cause, then go on with `npx turbogr resume`.';
   return [{ kind: 'failed', level: 'error', text: `Training failed after step ${step}: ${reason ?? ''}`, remedy }];
 }
 
@@ -73,7 +73,7 @@ function belowBaseline({ state, validations, baselines, metric, report }: Omit<R
       kind: 'below-baseline',
       level: 'warning',
       text: `The best validation ${metric} so far, ${best.toFixed(4)}, is not above ${names}.`,
-      remedy: 'Give it more epochs, set priors: auto, or search for better settings with `turbogr tune`.',
+      remedy: 'Give it more epochs, set priors: auto, or search for better settings with `npx turbogr tune`.',
     },
   ];
 }

@@ -85,6 +85,23 @@ test('every command of a block is run somewhere, or listed with a reason; nothin
   expect(unproven).toEqual([]);
 });
 
+test('a command can be typed as it stands, after `npm install` in a folder: npx comes first', () => {
+  const shown = texts.flatMap(({ file, text }) =>
+    [...text.matchAll(/^ *turbogr .*/gm)].map(([line]) => `${file}: ${line}`),
+  );
+  expect(shown).toEqual([]);
+  const said = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter(file => file.endsWith('.ts'))
+    .flatMap(file =>
+      readFileSync(join(root, 'src', file), 'utf8')
+        .split('\n')
+        .filter(line => !/^\s*(\/|\*)| \/\/ |\.(argument|description|option)\(|new Command\(/.test(line)) // help knows its own name
+        .filter(line => /(?<!npx )\bturbogr (train|resume|prepare|tune|plan|ui|launch|config|recommend)\b/.test(line))
+        .map(line => `${file}: ${line}`),
+    );
+  expect(said).toEqual([]);
+});
+
 describe('commands', () => {
   beforeAll(async () => {
     const users = [4711, 3, ...Array.from({ length: 40 }, (_, i) => 100 + i)];

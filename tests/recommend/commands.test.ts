@@ -1,7 +1,7 @@
 // recommend --all, similar and embed as commands: what they write is what the library answers, and an interruption costs
 // nothing but time.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openRecommender, type Recommender } from '../../src/index.js';
@@ -78,6 +78,10 @@ test('parts that are there are not computed again; parts of another list are', a
   new PartFiles({ out, identity: { ...identity, k: 9 }, columns }).write(0, []);
   expect(await recommendAll(library, options)).toMatchObject({ resumed: 0, rows: 240 });
   expect(existsSync(`${out}.parts`)).toBe(false);
+  mkdirSync(`${out}.parts`);
+  writeFileSync(join(`${out}.parts`, 'thesis.txt'), '');
+  await expect(recommendAll(library, options)).rejects.toMatchObject({ code: 'out-exists' });
+  expect(readdirSync(`${out}.parts`)).toEqual(['thesis.txt']);
 });
 
 test('titles, filters and lists on the command line; popularity is named', () => {
@@ -89,6 +93,7 @@ test('titles, filters and lists on the command line; popularity is named', () =>
   expect(found.every(({ metadata }) => metadata.shelf === 1 && metadata.title.startsWith('Film'))).toBe(true);
   expect(turbogr('recommend', small.run, '--user', '3', '--items', items)).toContain('Film');
   expect(turbogr('recommend', small.run, '--history-file', writeEmpty())).toContain('most popular');
+  expect(turbogr('recommend', small.run, '--history', '3', '--allow', '3')).toContain('Nothing is left to show');
   const wrong = spawnSync(process.execPath, [MAIN, 'recommend', small.run, '--all'], { encoding: 'utf8' });
   expect(wrong.status).toBe(2);
   expect(wrong.stderr).toContain('--out');

@@ -1,4 +1,5 @@
 // Runs that are not as they usually are: nanoseconds, weights that do not fit, places that cannot be written.
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -75,6 +76,12 @@ test('an export that cannot be finished leaves what was there, and nothing half 
   expect(readdirSync(out)).toEqual(['taken']);
   await exportWeights(run, join(out, 'new', 'weights.safetensors'));
   expect(readdirSync(join(out, 'new'))).toEqual(['weights.safetensors']);
+  // What a killed export left goes with the next one; what a living one is writing stays.
+  const gone = spawnSync('true').pid;
+  for (const pid of [gone, process.ppid]) writeFileSync(join(out, 'new', `.weights.safetensors.${pid}.tmp`), 'half');
+  await exportWeights(run, join(out, 'new', 'weights.safetensors'));
+  const left = [`.weights.safetensors.${process.ppid}.tmp`, 'weights.safetensors'];
+  expect(readdirSync(join(out, 'new')).sort()).toEqual(left);
 });
 
 test('every package that a user installs, on any platform, has a hash in the lock file', () => {

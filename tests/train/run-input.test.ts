@@ -21,6 +21,7 @@ import {
   evaluate,
   exportWeights,
   openRecommender,
+  prepare,
   resume,
   synthesize,
   train,
@@ -78,7 +79,7 @@ test('rows appended: refused with the sizes and the choices; --reprepare starts 
   await expect(again).rejects.toThrow(/trained on other data than .*day\.csv: .* had \d+ bytes, now \d+/);
   await expect(again).rejects.toMatchObject({
     code: 'input-changed',
-    remedy: expect.stringMatching(/--run.*--reprepare/),
+    remedy: expect.stringMatching(/--run.*--reprepare.*update .*run .*day\.csv.*resume/),
   });
   const anew = await train({ data: log, config, run, reprepare: true });
   expect(anew.test!.fingerprint).not.toBe(first.test!.fingerprint);
@@ -86,12 +87,17 @@ test('rows appended: refused with the sizes and the choices; --reprepare starts 
 });
 
 test('another file of the same name and size is told by its content', async () => {
+  utimesSync(log, 1e9, 1e9);
   await train({ data: log, config, run });
   const other = join(at, 'other', 'day.csv');
   mkdirSync(join(at, 'other'));
   const lines = readFileSync(log, 'utf8').trimEnd().split('\n');
   writeFileSync(other, `${[lines[0], ...lines.slice(1).toReversed()].join('\n')}\n`);
   await expect(train({ data: other, config, run })).rejects.toThrow('has other content');
+  // Neither a time of modification that was set back hides an edit.
+  copyFileSync(other, log);
+  utimesSync(log, 1e9, 1e9);
+  await expect(train({ data: log, config, run })).rejects.toThrow('has other content');
 });
 
 test('other columns and other options of prepare are named with both values', async () => {
@@ -105,6 +111,15 @@ test('other columns and other options of prepare are named with both values', as
   await expect(train({ data: log, config, run, prepare: { kCore: 2 } })).rejects.toThrow('kCore left out, now 2');
   // The guessed column by its name is no change.
   await expect(train({ data: log, config, run, prepare: { user } })).resolves.toBeDefined();
+});
+
+test('a store with other actions is not the one that the run began with, although the fingerprint is the same', async () => {
+  const store = join(at, 'store');
+  await prepare({ files: [log], out: store, action: 'is_click' });
+  await train({ data: store, config, run });
+  await prepare({ files: [log], out: store, action: 'is_like', force: true });
+  await expect(resume(run)).rejects.toMatchObject({ code: 'other-data' });
+  await expect(train({ data: store, config, run })).rejects.toThrow('other actions or features');
 });
 
 test('another config names the key with both values', async () => {
@@ -227,7 +242,7 @@ test('readers neither fall back to older weights in silence nor take edited prio
   expect(() => openRecommender(run)).toThrow(/step-\d+ is refused: weights/);
   await expect(evaluate(run)).rejects.toMatchObject({
     code: 'damaged-checkpoint',
-    remedy: expect.stringMatching(/resume .* remove that folder/),
+    remedy: expect.stringMatching(/Remove that folder, to use step-\d+ .* resume /),
   });
   rmSync(newest, { recursive: true });
   openRecommender(run).close();
@@ -236,6 +251,15 @@ test('readers neither fall back to older weights in silence nor take edited prio
 async function top(path: string, history: { item: string | number; time?: number }[]) {
   using recommender = openRecommender(path);
   return await recommender.recommend(history, { k: 5, at: 2e9 });
+}
+
+/** Items that the catalogue does not have, in every event. */
+function spoilItems(file: string): void {
+  const bytes = readFileSync(file);
+  const header = Number(bytes.readBigUInt64LE(0));
+  const { item } = JSON.parse(bytes.toString('utf8', 8, 8 + header)) as { item: { data_offsets: [number, number] } };
+  bytes.fill(0x11, 8 + header + item.data_offsets[0], 8 + header + item.data_offsets[1]);
+  writeFileSync(file, bytes);
 }
 
 test('a damaged store ends training before the first checkpoint', async () => {
@@ -248,6 +272,12 @@ test('a damaged store ends training before the first checkpoint', async () => {
   const second = join(at, 'second');
   await expect(train({ data: store, config, run: second })).rejects.toMatchObject({ code: 'damaged-store' });
   expect(existsSync(join(second, 'checkpoints'))).toBe(false);
+  // Unverified, it is still named when something fails because of it.
+  spoilItems(file);
+  await expect(train({ data: store, config, run: second, verify: false })).rejects.toMatchObject({
+    code: 'damaged-store',
+  });
+  await expect(evaluate(run, { verify: false })).rejects.toMatchObject({ code: 'damaged-store' });
   await expect(evaluate(run)).rejects.toMatchObject({ code: 'damaged-store' });
   await expect(exportBundle(run, join(at, 'bundle'))).rejects.toMatchObject({ code: 'damaged-store' });
   await expect(serve({ run, port: 0 })).rejects.toMatchObject({ code: 'damaged-store' });

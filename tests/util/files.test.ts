@@ -1,9 +1,11 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makeFolder, writeFileAtomic } from '../../src/util/atomic-file.js';
 import { canonicalJson, sha256, sha256File } from '../../src/util/hash.js';
+import { isAlive } from '../../src/util/process-identity.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-files-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -30,6 +32,17 @@ describe('files', () => {
     writeFileSync(join(folder, 'large'), content);
     expect(sha256File(join(folder, 'large'))).toBe(sha256(content));
     expect(sha256('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
+  });
+});
+
+describe('a process id in a name', () => {
+  it('is that of the process which changed the file, or of nobody', () => {
+    expect(isAlive(process.pid, Date.now())).toBe(true);
+    expect(isAlive(spawnSync('true').pid, Date.now())).toBe(false);
+  });
+
+  it.skipIf(!existsSync('/proc/stat'))('may have been given to another process since', () => {
+    expect(isAlive(process.pid, Date.now() - 86_400_000)).toBe(false);
   });
 });
 

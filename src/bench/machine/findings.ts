@@ -106,7 +106,7 @@ function disk({ disk }: Examination): Finding[] {
     found.push({
       level: 'slow',
       what: `a flush to ${disk.folder} takes ${disk.flushMilliseconds.toFixed(0)} ms: POST /v1/events waits for one`,
-      remedy: 'Keep the folder of `turbogr serve --events` on a local SSD.',
+      remedy: 'Keep the folder of `npx turbogr serve --events` on a local SSD.',
     });
   }
   return found;

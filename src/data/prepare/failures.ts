@@ -27,8 +27,8 @@ export function explainFailure(error: unknown, folder: string): UserError | unde
 
 /** How the working process ended, if not by itself. `said` is the end of its standard error. */
 export function explainDeath(how: string, { said, folder }: { said: string; folder: string }): UserError {
-  const lines = said.trim().split('\n');
-  const last = lines.findLast(line => DISK_FULL.test(line)) ?? lines.at(-1) ?? '';
+  const lines = said.split('\n').map(line => line.replace(/^\s*what\(\):/, '').trim()); // C++ names its last words so
+  const last = lines.findLast(line => DISK_FULL.test(line)) ?? lines.findLast(line => line !== '') ?? '';
   if (DISK_FULL.test(said) || isFull(folder)) return diskFull(folder, last || how, undefined);
   return new UserError(
     'worker-died',

@@ -79,7 +79,11 @@ export function parseOptions(input: PrepareInput): PrepareOptions {
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const where = issue?.path.join('.') ?? '';
-  throw new UserError('bad-option', `option ${where}: ${issue?.message ?? 'invalid'}`, 'See `turbogr prepare --help`.');
+  throw new UserError(
+    'bad-option',
+    `option ${where}: ${issue?.message ?? 'invalid'}`,
+    'See `npx turbogr prepare --help`.',
+  );
 }
 
 function converse(

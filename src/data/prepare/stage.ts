@@ -54,6 +54,7 @@ export async function stage(
 ): Promise<Staged> {
   const fields = stagedFields(columns, sources);
   const rules = badRules(columns, sources);
+  const labels = labelsOf(columns);
   const members = fields.map(({ name, sqlType }) => `${name} ${sqlType}`);
   await engine.run(`CREATE OR REPLACE TABLE ${EVENTS} (event STRUCT(${members.join(', ')}))`);
   const ledger = new BadRowLedger(rejects);
@@ -66,7 +67,7 @@ export async function stage(
       await withGzipCheck(source.file, () => stageFile(engine, source, { fields, readAs: columns.readAs }));
       const total = count(await engine.row(`SELECT count(*) AS n FROM ${EVENTS}`), 'n');
       const rejected = await recordRejects(engine, source, ledger);
-      await recordBadRows(engine, source, { rules, firstRow: staged, rejected, ledger });
+      await recordBadRows(engine, source, { rules, labels, firstRow: staged, rejected, ledger });
       files.push({ file: source.file, rows: total - staged + rejected.records, bad: ledger.rows - before });
       staged = total;
     }
@@ -118,6 +119,11 @@ function stagedFields(columns: LogColumns, sources: readonly Source[]): StagedFi
     ),
     ...(sources.some(mayBeMalformed) ? [MALFORMED] : []),
   ];
+}
+
+/** What a person calls the staged columns that have names of their own. */
+function labelsOf({ user, item, extras }: LogColumns): Map<string, string> {
+  return new Map([[user.name, 'user'], [item.name, 'item'], ...extras.map(({ name }, x) => [`x${x}`, name] as const)]);
 }
 
 const MALFORMED: StagedField = {
@@ -225,7 +231,13 @@ function rejectReason(row: Row): string {
 async function recordBadRows(
   engine: Engine,
   source: Source,
-  at: { rules: readonly BadRule[]; firstRow: number; rejected: Rejected; ledger: BadRowLedger },
+  at: {
+    rules: readonly BadRule[];
+    labels: ReadonlyMap<string, string>;
+    firstRow: number;
+    rejected: Rejected;
+    ledger: BadRowLedger;
+  },
 ): Promise<void> {
   const first = `CASE ${at.rules.map(({ when }, r) => `WHEN ${when} THEN ${r}`).join(' ')} END`;
   let before = 0;
@@ -239,7 +251,10 @@ async function recordBadRows(
         line++;
       }
       const shown = Object.entries(values).filter(([name]) => name !== MALFORMED.name);
-      const content = shown.map(([name, value]) => `${name}=${`(${value})` === UNREADABLE ? '?' : (value ?? '')}`);
+      const content = shown.map(([name, value]) => {
+        const label = at.labels.get(name) ?? name;
+        return `${label}=${`(${value})` === UNREADABLE ? '?' : (value ?? '')}`;
+      });
       const reason = at.rules[Number(rule)]?.reason ?? 'bad';
       at.ledger.add({ file: source.file, line, reason, content: content.join(' ') });
     },

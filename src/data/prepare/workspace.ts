@@ -36,7 +36,7 @@ export class Workspace {
 
   private refuseExisting(): void {
     if (!existsSync(this.out)) return;
-    if (!existsSync(join(this.out, INDEX_FILE)) && readdirSync(this.out).length > 0) {
+    if (holdsOther(this.out)) {
       throw new UserError('out-not-a-store', `${this.out} exists and is not a store`, 'Give another --out.');
     }
     if (!this.force && existsSync(join(this.out, INDEX_FILE))) {
@@ -47,4 +47,14 @@ export class Workspace {
       );
     }
   }
+}
+
+/** What a store is made of. */
+const STORE_FILE = /^([\w-]+\.safetensors|index\.json|report\.json|rejects\.csv)$/;
+
+/** Whether replacing the folder would remove anything but a store, sound or damaged. Other folders have an index.json too. */
+function holdsOther(folder: string): boolean {
+  const names = readdirSync(folder);
+  if (names.length === 0) return false;
+  return !names.every(name => STORE_FILE.test(name)) || !names.some(name => name.endsWith('.safetensors'));
 }

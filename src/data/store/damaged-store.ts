@@ -5,3 +5,9 @@ import { UserError } from '../../util/errors.js';
 export function damagedStore(path: string, what: string): UserError {
   return new UserError('damaged-store', `${path} ${what}`, 'Prepare the log again, or copy the store again.');
 }
+
+/** For a store that was used unverified: damage is the likely cause of a failure that nobody can act on otherwise. */
+export async function blameStore(error: unknown, store: { verify: () => Promise<void> }): Promise<never> {
+  if (!(error instanceof UserError)) await store.verify();
+  throw error;
+}

@@ -18,7 +18,11 @@ export function readStoreIndex(folder: string): StoreIndex {
   const path = join(folder, INDEX_FILE);
   const found = statSync(path, { throwIfNoEntry: false });
   if (!found) {
-    throw new UserError('not-a-store', `${folder} has no ${INDEX_FILE}`, 'Give a folder made by `turbogr prepare`.');
+    throw new UserError(
+      'not-a-store',
+      `${folder} has no ${INDEX_FILE}`,
+      'Give a folder made by `npx turbogr prepare`.',
+    );
   }
   if (!found.isFile() || found.size > MAX_INDEX_BYTES) throw damagedStore(path, 'is no regular file of a sane size');
   const index = parseIndex(path, readFileSync(path, 'utf8'));

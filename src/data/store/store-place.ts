@@ -1,9 +1,10 @@
 // Where a store grows before it is moved into its place, and what is left there when that is cut short. Replacing a store
 // takes two renames; whoever looks for the store after a kill between them finds it again here.
 
-import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { syncFolder } from '../../util/atomic-file.js';
+import { isAlive } from '../../util/process-identity.js';
 import { INDEX_FILE } from './store-index.js';
 
 /** The folder in which process `pid` makes the store `out`. */
@@ -28,9 +29,8 @@ export function replaceStore(partial: string, out: string): void {
 /** Finishes a replacement that was killed between its two renames: the new store is complete by then. */
 export function recoverStore(out: string): void {
   if (existsSync(out)) return;
-  for (const { partial, pid } of leftovers(out)) {
-    const old = replacedFolder(partial);
-    if (isAlive(pid) || !existsSync(old)) continue;
+  for (const { partial, old } of leftovers(out)) {
+    if (!existsSync(old)) continue;
     renameSync(existsSync(join(partial, INDEX_FILE)) ? partial : old, out);
     syncFolder(dirname(resolve(out)));
     return;
@@ -40,13 +40,13 @@ export function recoverStore(out: string): void {
 /** Removes what processes that are gone left of their work on `out`. */
 export function removeLeftovers(out: string): void {
   recoverStore(out);
-  for (const { partial, pid } of leftovers(out)) {
-    if (isAlive(pid)) continue;
-    for (const folder of [partial, replacedFolder(partial)]) rmSync(folder, { recursive: true, force: true });
+  for (const { partial, old } of leftovers(out)) {
+    for (const folder of [partial, old]) rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function leftovers(out: string): { partial: string; pid: number }[] {
+/** Folders of processes that are gone. */
+function leftovers(out: string): { partial: string; old: string }[] {
   const parent = dirname(resolve(out));
   const prefix = `.${basename(resolve(out))}.`;
   if (!existsSync(parent)) return [];
@@ -55,14 +55,10 @@ function leftovers(out: string): { partial: string; pid: number }[] {
     const found = /^(\d+)\.partial(\.old)?$/.exec(name.slice(prefix.length));
     return found ? [Number(found[1])] : [];
   });
-  return [...new Set(pids)].map(pid => ({ partial: partialFolder(out, pid), pid }));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
+  return [...new Set(pids)].flatMap(pid => {
+    const partial = partialFolder(out, pid);
+    const old = replacedFolder(partial);
+    const changed = [partial, old].map(folder => statSync(folder, { throwIfNoEntry: false })?.ctimeMs ?? 0);
+    return isAlive(pid, Math.max(...changed)) ? [] : [{ partial, old }];
+  });
 }

@@ -81,7 +81,7 @@ function refuseSingletons(expected: number, size: number, library: string): void
   throw new UserError(
     'world-size',
     `${expected} ranks were started, but MPI connects ${size} (library: ${library})`,
-    'Launcher and library belong to different MPIs: start the ranks with `turbogr launch`, or set TURBOGR_MPI.',
+    'Launcher and library belong to different MPIs: start the ranks with `npx turbogr launch`, or set TURBOGR_MPI.',
   );
 }
 

@@ -7,11 +7,11 @@
 //
 // next_time[i] is the time of event i + 1, and of the last one the moment to recommend for.
 
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import type { ResolvedConfig } from '../../config/schema.js';
 import type { Model } from '../../nn/model.js';
-import { makeFolder, syncFolder, writeFileAtomic } from '../../util/atomic-file.js';
+import { makeFolder, syncFolder, claimTemporary, writeFileAtomic } from '../../util/atomic-file.js';
 import { readAllRows } from '../../ops/copy-rows.js';
 import { UserError } from '../../util/errors.js';
 import { OpenRun, type OpenRunOptions } from '../open-run.js';
@@ -56,7 +56,7 @@ export async function exportOnnx(run: string, out: string, options: OpenRunOptio
     'scorer.onnx': scorer({ model, weights, named }).model(metadata),
   };
   makeFolder(dirname(folder));
-  const temp = join(dirname(folder), `.${basename(folder)}.${process.pid}.tmp`);
+  const temp = claimTemporary(folder);
   rmSync(temp, { recursive: true, force: true });
   mkdirSync(temp);
   try {
@@ -66,7 +66,7 @@ export async function exportOnnx(run: string, out: string, options: OpenRunOptio
     }
     const ids = Array.from({ length: named }, (_, item) => source.originalItem(item));
     writeFileAtomic(join(temp, 'items.json'), `${JSON.stringify(ids)}\n`);
-    rmSync(folder, { recursive: true, force: true });
+    if (existsSync(folder)) rmdirSync(folder); // empty, or refused
     renameSync(temp, folder);
   } catch (error) {
     rmSync(temp, { recursive: true, force: true });
@@ -78,7 +78,11 @@ export async function exportOnnx(run: string, out: string, options: OpenRunOptio
 
 function tooLarge(name: string, bytes: number): UserError {
   const message = `${name} would have ${(bytes / 1e9).toFixed(1)} GB, and an ONNX file has 2 GB at most`;
-  return new UserError('too-large', message, 'Export the vectors with `turbogr embed`, or the model with --bundle.');
+  return new UserError(
+    'too-large',
+    message,
+    'Export the vectors with `npx turbogr embed`, or the model with --bundle.',
+  );
 }
 
 function encoderInputs(model: Model, config: ResolvedConfig, ticksPerDay: number | undefined): string[] {

@@ -106,4 +106,15 @@ describe('the place of a store', () => {
     expect(replaced.events).toBe(2);
     expect(() => new Workspace(bench.folder, { force: true })).toThrow(/exists and is not a store/);
   });
+
+  it.each([
+    ['a folder with an index.json of its own', ['index.json', 'thesis.txt']],
+    ['only an index.json', ['index.json']],
+    ['a store with something beside it', ['index.json', 'items.safetensors', 'thesis.txt']],
+  ])('is never taken from somebody else, also not by force: %s', (name, files) => {
+    const { out } = place(name);
+    for (const file of files) bench.write(join(name, 'store', file), '{}');
+    expect(() => new Workspace(out, { force: true })).toThrow(/exists and is not a store/);
+    expect(readdirSync(out)).toEqual(files);
+  });
 });

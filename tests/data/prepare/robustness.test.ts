@@ -8,6 +8,7 @@ import { prepare } from '../../../src/data/prepare/prepare.js';
 import { reportText, summaryLines } from '../../../src/data/prepare/report-text.js';
 import { SequenceStore } from '../../../src/data/store/sequence-store.js';
 import { partialFolder, replacedFolder } from '../../../src/data/store/store-place.js';
+import { findData } from '../../../src/jobs/open-data.js';
 import { UserError } from '../../../src/util/errors.js';
 import { Workbench } from './workbench.js';
 
@@ -56,7 +57,10 @@ describe('a full disk', () => {
     expect(explainFailure(new Error('anything else'), bench.folder)).toBeUndefined();
     const said =
       'terminate called after throwing an instance of duckdb::IOException\n  what(): No space left on device\n';
-    expect(explainDeath('SIGABRT', { said, folder: bench.folder })).toMatchObject({ code: 'disk-full' });
+    expect(explainDeath('SIGABRT', { said, folder: bench.folder })).toMatchObject({
+      code: 'disk-full',
+      message: expect.stringMatching(/is full \(No space left on device\)$/),
+    });
     expect(explainDeath('SIGSEGV', { said: '', folder: bench.folder }).remedy).not.toMatch(/memory/);
     expect(explainDeath('SIGKILL', { said: '', folder: bench.folder }).remedy).toMatch(/lower --memory/);
   });
@@ -65,7 +69,7 @@ describe('a full disk', () => {
 describe('a store that is replaced', () => {
   const small = bench.write('small.csv', 'user,item,time\n1,2,3\n1,3,4\n');
 
-  it.each(['open', 'prepare again'])(
+  it.each(['open', 'find data', 'prepare again'])(
     'is found again when its replacement was killed between the renames: %s',
     async how => {
       const { store: before } = await bench.build({ files: [small] });
@@ -74,8 +78,9 @@ describe('a store that is replaced', () => {
       const partial = partialFolder(out, GONE);
       renameSync(before.folder, replacedFolder(partial));
       renameSync(after.folder, partial);
+      if (how === 'find data') expect(await findData({ data: out })).toEqual({ store: out });
       const refusal =
-        how === 'open' ? undefined : await prepare({ files: [small], out }).catch((error: unknown) => error);
+        how !== 'prepare again' ? undefined : await prepare({ files: [small], out }).catch((error: unknown) => error);
       expect(refusal === undefined || (refusal instanceof UserError && refusal.code === 'store-exists')).toBe(true);
       expect(SequenceStore.open(out).fingerprint).toBe(after.fingerprint);
     },
@@ -114,7 +119,7 @@ describe('control characters of a log', () => {
       `read 22 rows of ${file}: user = User ID (guessed), item = sku (guessed), time = Date (guessed)`,
       'bad rows 1 (4.55 %), left out, all in rejects.csv:',
       '           1  unreadable time',
-      `  ${file}:23  unreadable time: user_key=u1 item_key=i1 time=?`,
+      `  ${file}:23  unreadable time: user=u1 item=i1 time=?`,
       'filter at least 2 events per user: removed 1 events, 20 left',
     ]);
   });
