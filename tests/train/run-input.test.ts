@@ -256,9 +256,9 @@ async function top(path: string, history: { item: string | number; time?: number
 /** Items that the catalogue does not have, in every event. */
 function spoilItems(file: string): void {
   const bytes = readFileSync(file);
-  const header = Number(bytes.readBigUInt64LE(0));
-  const { item } = JSON.parse(bytes.toString('utf8', 8, 8 + header)) as { item: { data_offsets: [number, number] } };
-  bytes.fill(0x11, 8 + header + item.data_offsets[0], 8 + header + item.data_offsets[1]);
+  const start = 8 + Number(bytes.readBigUInt64LE(0));
+  const { item }: { item: { data_offsets: [number, number] } } = JSON.parse(bytes.toString('utf8', 8, start));
+  bytes.fill(0x11, start + item.data_offsets[0], start + item.data_offsets[1]);
   writeFileSync(file, bytes);
 }
 

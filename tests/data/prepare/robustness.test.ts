@@ -78,7 +78,8 @@ describe('a store that is replaced', () => {
       const partial = partialFolder(out, GONE);
       renameSync(before.folder, replacedFolder(partial));
       renameSync(after.folder, partial);
-      if (how === 'find data') expect(await findData({ data: out })).toEqual({ store: out });
+      const found = how === 'find data' ? await findData({ data: out }) : { store: out };
+      expect(found).toEqual({ store: out });
       const refusal =
         how !== 'prepare again' ? undefined : await prepare({ files: [small], out }).catch((error: unknown) => error);
       expect(refusal === undefined || (refusal instanceof UserError && refusal.code === 'store-exists')).toBe(true);
