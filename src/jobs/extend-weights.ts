@@ -5,7 +5,7 @@
 // V rows of a table, D width.
 
 import { renameSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import type { SequenceStore } from '../data/store/sequence-store.js';
 import type { Model } from '../nn/model.js';
 import { syncFolder, claimTemporary } from '../util/atomic-file.js';
