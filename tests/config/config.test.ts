@@ -24,6 +24,7 @@ test('an empty config is complete, and derived widths are filled in', () => {
   const config = resolveConfig({ model: { d: 64, heads: 4 } });
   expect(config.model).toMatchObject({ kind: 'hstu', dqk: 16, dv: 16 });
   expect(config.batch).toEqual({ tokens: 8192, lanes: 1 });
+  expect(config.checkpoint).toEqual({ minutes: 5, keep: 2 }); // by time too, not only at the end of an epoch
 });
 
 test('later inputs win key by key, and batch is replaced whole', () => {
