@@ -21,7 +21,7 @@ try {
   await picture('dashboard-dark', `#/run/${a.id}`, { width: 1280, height: 860, colorScheme: 'dark' });
   await picture('dashboard-costs', `#/run/${a.id}`, { width: 1280, height: 860, at: '.lanes' });
   await picture('dashboard-phone', `#/run/${a.id}`, { width: 390, height: 844 });
-  await picture('dashboard-compare', `#/compare/${a.id}/${b.id}`, { width: 1280, height: 1000 });
+  await picture('dashboard-compare', `#/compare/${a.id}/${b.id}`, { width: 1280, height: 712, at: 'table >> nth=-1' });
 } finally {
   await browser.close();
   await server.close();

@@ -7,7 +7,7 @@ import { UserError } from '../util/errors.js';
 import { coloured, formatCount, table } from '../util/terminal.js';
 import { type Comparison, compareViews, METRIC_HEADER, metricRows } from '../view/compare.js';
 import { comparisonPage, DIFFERENT_DATA } from '../view/comparison-page.js';
-import { keyFigures } from '../view/figures.js';
+import { comparedFigures } from '../view/figures.js';
 import { type RunView, viewRun } from '../view/run-view.js';
 
 export function compareCommand() {
@@ -51,13 +51,7 @@ function describe(comparison: Comparison): string {
           differences.map(({ key, a: left, b: right }) => [key, left ?? '–', right ?? '–']),
         ),
   );
-  const [ofA, ofB] = [keyFigures(a), keyFigures(b)];
-  parts.push(
-    table(
-      ['figure', 'a', 'b'],
-      ofA.map(([name, value], i) => [name, value, ofB[i]?.[1] ?? '–']),
-    ),
-  );
+  parts.push(table(['figure', 'a', 'b'], comparedFigures(a, b)));
   for (const [name, view] of Object.entries({ a, b })) parts.push(...curves(name, view));
   if (metrics.length > 0) parts.push(table(METRIC_HEADER, metricRows(comparison)));
   else parts.push('No test figures of both: one of them has not ended, or holds out no test events.');

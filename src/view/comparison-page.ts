@@ -2,7 +2,7 @@
 
 import { formatShare, formatShort } from '../util/format.js';
 import { type Comparison, METRIC_HEADER, metricRows } from './compare.js';
-import { keyFigures } from './figures.js';
+import { comparedFigures } from './figures.js';
 import { escapeHtml, htmlTable } from './html.js';
 import { htmlPage } from './report-page.js';
 import type { RunView } from './run-view.js';
@@ -13,7 +13,6 @@ export const DIFFERENT_DATA =
 
 export function comparisonPage(comparison: Comparison): string {
   const { a, b, sameData, differences, cases } = comparison;
-  const [ofA, ofB] = [keyFigures(a), keyFigures(b)];
   const warning = sameData ? '' : `<div class="panel alert error">${DIFFERENT_DATA}</div>`;
   const counted = cases
     ? `<p class="muted">${cases.cases} cases of ${cases.users} users: b ranks ${cases.better} higher, ${cases.worse} lower, ${cases.equal} the same.</p>`
@@ -31,10 +30,7 @@ export function comparisonPage(comparison: Comparison): string {
     }</div>
 <h2>Curves</h2><div class="charts">${comparedCharts(a, b).join('\n')}</div>
 <h2>Test</h2><div class="panel">${htmlTable(METRIC_HEADER, metricRows(comparison))}${counted}</div>
-<h2>Figures</h2><div class="panel">${htmlTable(
-      ['', 'a', 'b'],
-      ofA.map(([name, value], i) => [name, value, ofB[i]?.[1] ?? '–']),
-    )}</div>`,
+<h2>Figures</h2><div class="panel">${htmlTable(['', 'a', 'b'], comparedFigures(a, b))}</div>`,
   );
 }
 

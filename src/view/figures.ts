@@ -11,7 +11,7 @@ function stepsText({ step, totalSteps, state }: RunView): string {
   return ended ? formatCount(step) : `${formatCount(step)} / ~${formatCount(totalSteps)}`;
 }
 
-/** Name and value, for the head of a page. */
+/** Name and value, for the head of a page. Figures of ranks and of reading ahead are there where a run has them. */
 export function keyFigures(view: RunView): [name: string, value: string][] {
   const { time, steps, report, validations, metric } = view;
   const best = validations.reduce((most, { value }) => Math.max(most, value), Number.NEGATIVE_INFINITY);
@@ -32,13 +32,28 @@ export function keyFigures(view: RunView): [name: string, value: string][] {
     ['tokens/s', seconds > 0 ? formatShort(tokens / seconds) : formatShort(mean(steps.tokensPerSecond) ?? 0)],
     ['MFU useful', formatShare(mfu ?? mean(steps.mfu) ?? 0, 1)],
     ["MFU, paper's count", paper === null ? '–' : formatShare(paper, 1)],
-    ['computing ratio', view.ranks ? formatShare(view.ranks.shares.computing, 1) : '–'],
-    ['exposed, waiting, free', view.ranks ? restText(view.ranks.shares) : '–'],
-    ['token spread of ranks', view.tokenSpread === null ? 'one rank' : formatShare(view.tokenSpread, 1)],
-    ['item rows read stale', staleText(view)],
+    ...rankFigures(view),
     ['effective training time', time.wall > 0 ? formatShare(training / time.wall, 1) : '–'],
     ['wall clock', formatSeconds(report?.seconds ?? time.wall)],
   ];
+}
+
+/** Key figures of two runs, by name: name, that of a, that of b. */
+export function comparedFigures(a: RunView, b: RunView): string[][] {
+  const [ofA, ofB] = [new Map(keyFigures(a)), new Map(keyFigures(b))];
+  const names = new Set([...ofA.keys(), ...ofB.keys()]);
+  return [...names].map(name => [name, ofA.get(name) ?? '–', ofB.get(name) ?? '–']);
+}
+
+function rankFigures({ ranks, tokenSpread, rowsAhead }: RunView): [name: string, value: string][] {
+  const { stale, resent } = rowsAhead;
+  const found: [name: string, value: string][] = [];
+  if (ranks) found.push(['computing ratio', formatShare(ranks.shares.computing, 1)]);
+  if (ranks) found.push(['exposed, waiting, free', restText(ranks.shares)]);
+  if (tokenSpread !== null) found.push(['token spread of ranks', formatShare(tokenSpread, 1)]);
+  if (stale !== null) found.push(['item rows read stale', formatShare(stale, 1)]);
+  else if (resent !== null) found.push(['item rows read stale', `none, ${formatShare(resent, 1)} sent again`]);
+  return found;
 }
 
 function restText({ exposed, waiting, free }: StepShares): string {
@@ -61,11 +76,6 @@ export function rankRows({ ranks }: RunView): { header: string[]; rows: string[]
 }
 
 /** With `exact` no row is stale: those that an update changed were sent again. */
-function staleText({ rowsAhead: { stale, resent } }: RunView): string {
-  if (stale !== null) return formatShare(stale, 1);
-  return resent === null ? 'none' : `none, ${formatShare(resent, 1)} sent again`;
-}
-
 /** Metrics of a test without repetitions: recall equals HR where every user has one case. */
 export function metricNames({ metrics }: TestReport): string[] {
   const [first] = Object.values(metrics);

@@ -3,7 +3,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { formatShare, formatShort } from '../../src/util/format.js';
 import { METRIC_HEADER, metricRows } from '../../src/view/compare.js';
-import { keyFigures } from '../../src/view/figures.js';
+import { comparedFigures } from '../../src/view/figures.js';
 import { type Comparison, getComparison, Refusal, type RunView, useLoaded } from './api.js';
 import { Plot } from './plot.js';
 import { State } from './run-list.js';
@@ -31,7 +31,6 @@ export function ComparePage({ a, b }: { a: string; b: string }) {
 
 function Compared({ comparison, links }: { comparison: Comparison; links: [string, string] }) {
   const { a, b, sameData, differences, cases } = comparison;
-  const [ofA, ofB] = [keyFigures(a), keyFigures(b)];
   return (
     <>
       <h1>Comparison</h1>
@@ -56,7 +55,7 @@ function Compared({ comparison, links }: { comparison: Comparison; links: [strin
         </div>
         <div class="panel">
           <h3>Figures</h3>
-          <Table header={['', 'a', 'b']} rows={ofA.map(([name, value], i) => [name, value, ofB[i]?.[1] ?? '–'])} />
+          <Table header={['', 'a', 'b']} rows={comparedFigures(a, b)} />
         </div>
       </div>
       <div class="panel">
