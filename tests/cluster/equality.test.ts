@@ -1,28 +1,20 @@
 // The bits of a run do not depend on ranks, groups, threads or overlap, for rows read fresh, stale and exact; a table that
 // is divided over ranks is trained as one that is whole. The long form is scripts/equality-matrix.mjs.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { prepare } from '../../src/data/prepare/prepare.js';
-import { synthesize } from '../../src/data/synth/synthesize.js';
+import { beforeAll, expect, test } from 'vitest';
 import { isDivided } from '../../src/dist/shard/place-table.js';
 import { SQUARE_TILE } from '../../src/ops/square-sum.js';
 import { launch, MPIS } from './mpi.js';
+import { smallStore } from './small-store.js';
 import { SETTINGS, type Staleness, type Way, type WayResult, wayOf } from './ways.js';
 
 const PROGRAM = fileURLToPath(new URL('./programs/equality.mjs', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'turbogr-equality-'));
-const store = join(folder, 'store');
+const store = smallStore();
 const READY = MPIS.length > 0;
 
 beforeAll(async () => {
   if (!READY) return;
-  const log = join(folder, 'log.csv');
-  await synthesize({ out: log, users: 120, videos: 2500, meanLength: 40, margin: false });
-  await prepare({ files: [log], out: store });
   all = await results([...Object.keys(SETTINGS).flatMap(waysOf), ...wide], 4);
 }, 900_000);
 
@@ -32,8 +24,6 @@ const wide = [
   wayOf('wide', { ranks: 2, groupSize: 1, overlap: 'off' }),
   wayOf('wide', { ranks: 3, groupSize: 3 }),
 ];
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Every way, in one start of the ranks. */
 let all: readonly (Way & WayResult)[] = [];

@@ -1,28 +1,14 @@
 // What several ranks hold is compared every few steps; one wrong number ends the job with one message that names the place.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { prepare } from '../../src/data/prepare/prepare.js';
-import { synthesize } from '../../src/data/synth/synthesize.js';
+import { expect, test } from 'vitest';
 import { blockOf } from '../../src/train/replica-check.js';
 import { launch, MPIS } from './mpi.js';
+import { smallStore } from './small-store.js';
 
 const PROGRAM = fileURLToPath(new URL('./programs/replicas.mjs', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'turbogr-replicas-'));
-const store = join(folder, 'store');
+const store = smallStore();
 const READY = MPIS.length > 0;
-
-beforeAll(async () => {
-  if (!READY) return;
-  const log = join(folder, 'log.csv');
-  await synthesize({ out: log, users: 120, videos: 2500, meanLength: 40, margin: false });
-  await prepare({ files: [log], out: store });
-}, 60_000);
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test.skipIf(!READY)('replicas that agree are left alone', async () => {
   const { code, stdout, stderr } = await launch(MPIS[0]!, 4, PROGRAM, store, '-1', 'sampled-softmax');

@@ -57,4 +57,6 @@ fn check_positive(op: &'static str, input: &'static str, x: f32) -> Outcome {
 }
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;

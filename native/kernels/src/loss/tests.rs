@@ -2,25 +2,17 @@
 
 use super::fetched::testing::{SOURCES, Source, in_segments};
 use super::naive::{Gradients, Objective, Problem};
+use super::testing::{ids, logit};
 use super::*;
 use crate::Ctx;
 use crate::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
 use crate::half::{float_to_half, half_to_float};
 use crate::mat::{Mat, MatMut};
-use crate::rng::{Key, below, word};
 use crate::rows::{Rows, RowsMut};
 use crate::testing::*;
 
 /// Logits reach 20 at a temperature of 0.05, so an f32 logit is off by about 2e-6 and gradients by as much again.
 const TOLERANCE: f64 = 2e-5;
-
-/// Ids in -1..items, about one in sixteen of them -1.
-fn ids(seed: u64, len: usize, items: usize) -> Vec<i32> {
-    let key = Key::new(seed, 1, 1);
-    let draw = |i: usize| word(key, i as u64);
-    let id = |w: u32| if w % 16 == 3 { -1 } else { below(w, items as u32) as i32 };
-    (0..len).map(|i| id(draw(i))).collect()
-}
 
 fn problem([t, d, r, v]: [usize; 4], objective: Objective, normalize: (bool, bool)) -> Problem {
     // As an FP16 table holds them, so that both storages have one oracle.
@@ -39,15 +31,6 @@ fn problem([t, d, r, v]: [usize; 4], objective: Objective, normalize: (bool, boo
         normalize_item: normalize.1,
         eps: 1e-6,
         objective,
-    }
-}
-
-fn logit(p: &Problem) -> Logit {
-    Logit {
-        temperature: p.temperature as f32,
-        normalize_user: p.normalize_user,
-        normalize_item: p.normalize_item,
-        eps: p.eps as f32,
     }
 }
 

@@ -5,17 +5,11 @@ use crate::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
 use crate::half::{float_to_half, half_to_float};
 use crate::loss::fetched::testing::{SOURCES, Source, in_segments};
 use crate::loss::naive::{Objective as NaiveObjective, Problem};
-use crate::rng::{Key, below, word};
+use crate::loss::testing::{ids, logit, logq, shared_objective};
 use crate::rows::RowsMut;
 use crate::testing::*;
 
 const TOLERANCE: f64 = 2e-5;
-
-fn ids(seed: u64, len: usize, items: usize) -> Vec<i32> {
-    let key = Key::new(seed, 1, 1);
-    let id = |w: u32| if w % 16 == 3 { -1 } else { below(w, items as u32) as i32 };
-    (0..len).map(|i| id(word(key, i as u64))).collect()
-}
 
 fn run(cx: &Ctx, p: &Problem, pool: &[i32], mask: Mask) -> Result<Vec<Padded>, crate::Fault> {
     run_from(cx, p, pool, mask, Source::Table)
@@ -28,21 +22,8 @@ fn run_from(cx: &Ctx, p: &Problem, pool: &[i32], mask: Mask, source: Source) -> 
     let (mut du, mut dtable) = (Padded::unset(t, d), Padded::unset(v, d));
     let (mut dpool, mut coef, mut uhat) = (Padded::unset(pool.len(), d), Padded::unset(t, 1), Padded::unset(t, d));
     let mut loss = f32::NAN;
-    let logq: Option<Vec<f32>> = match &p.objective {
-        NaiveObjective::SampledSoftmax { logq } => logq.as_ref().map(|q| q.iter().map(|x| *x as f32).collect()),
-        _ => None,
-    };
-    let objective = match &p.objective {
-        NaiveObjective::SampledSoftmax { .. } => SharedObjective::Softmax { logq: logq.as_deref() },
-        NaiveObjective::Gbce { t } => SharedObjective::Gbce { t: *t as f32 },
-        _ => SharedObjective::Bce,
-    };
-    let logit = Logit {
-        temperature: p.temperature as f32,
-        normalize_user: p.normalize_user,
-        normalize_item: p.normalize_item,
-        eps: p.eps as f32,
-    };
+    let logq = logq(p);
+    let (objective, logit) = (shared_objective(p, logq.as_deref()), logit(p));
     let rows = Rows::F32(table.mat());
     in_segments(
         cx,

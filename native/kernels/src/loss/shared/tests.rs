@@ -7,7 +7,8 @@ use crate::loss::fetched::testing::{SOURCES, Source, in_segments};
 use crate::loss::history::{Counted, Events, count_negatives, mask_negatives};
 use crate::loss::naive::{Objective as NaiveObjective, Problem};
 use crate::loss::share_negatives::share_negatives;
-use crate::rng::{Key, below, word};
+use crate::loss::testing::{ids, logit, logq, shared_objective};
+use crate::rng::Key;
 use crate::rows::RowsMut;
 use crate::testing::*;
 
@@ -25,12 +26,6 @@ struct Case {
     negatives: Vec<i32>,
     offsets: Vec<i32>,
     items: Vec<i32>,
-}
-
-fn ids(seed: u64, len: usize, items: usize) -> Vec<i32> {
-    let key = Key::new(seed, 1, 1);
-    let id = |w: u32| if w % 16 == 3 { -1 } else { below(w, items as u32) as i32 };
-    (0..len).map(|i| id(word(key, i as u64))).collect()
 }
 
 fn case(sizes: Sizes, objective: NaiveObjective, normalize: (bool, bool)) -> Case {
@@ -116,21 +111,8 @@ impl Case {
         let (mut du, mut dtable) = (Padded::unset(t, d), Padded::unset(v, d));
         let (mut coef, mut uhat) = (Padded::unset(groups * k, 1 + k * r), Padded::unset(groups * k, d));
         let (mut loss, mut named) = (f32::NAN, vec![7; groups * k * (1 + k * r)]);
-        let logq: Option<Vec<f32>> = match &p.objective {
-            NaiveObjective::SampledSoftmax { logq } => logq.as_ref().map(|q| q.iter().map(|x| *x as f32).collect()),
-            _ => None,
-        };
-        let objective = match &p.objective {
-            NaiveObjective::SampledSoftmax { .. } => SharedObjective::Softmax { logq: logq.as_deref() },
-            NaiveObjective::Gbce { t } => SharedObjective::Gbce { t: *t as f32 },
-            _ => SharedObjective::Bce,
-        };
-        let logit = Logit {
-            temperature: p.temperature as f32,
-            normalize_user: p.normalize_user,
-            normalize_item: p.normalize_item,
-            eps: p.eps as f32,
-        };
+        let logq = logq(p);
+        let (objective, logit) = (shared_objective(p, logq.as_deref()), logit(p));
         let rows = Rows::F32(table.mat());
         let negatives = Mat::new(&self.negatives, groups, k * r);
         in_segments(cx, (source, logit), rows, negatives, |fetched, segment| {

@@ -1,0 +1,36 @@
+//! A problem of the oracle as the kernels' tests give it to them.
+
+use super::naive::{Objective, Problem};
+use super::{Logit, SharedObjective};
+use crate::rng::{Key, below, word};
+
+/// Ids in -1..items, about one in sixteen of them -1.
+pub fn ids(seed: u64, len: usize, items: usize) -> Vec<i32> {
+    let key = Key::new(seed, 1, 1);
+    let id = |w: u32| if w % 16 == 3 { -1 } else { below(w, items as u32) as i32 };
+    (0..len).map(|i| id(word(key, i as u64))).collect()
+}
+
+pub fn logit(p: &Problem) -> Logit {
+    Logit {
+        temperature: p.temperature as f32,
+        normalize_user: p.normalize_user,
+        normalize_item: p.normalize_item,
+        eps: p.eps as f32,
+    }
+}
+
+pub fn logq(p: &Problem) -> Option<Vec<f32>> {
+    match &p.objective {
+        Objective::SampledSoftmax { logq } => logq.as_ref().map(|q| q.iter().map(|x| *x as f32).collect()),
+        _ => None,
+    }
+}
+
+pub fn shared_objective<'a>(p: &Problem, logq: Option<&'a [f32]>) -> SharedObjective<'a> {
+    match &p.objective {
+        Objective::SampledSoftmax { .. } => SharedObjective::Softmax { logq },
+        Objective::Gbce { t } => SharedObjective::Gbce { t: *t as f32 },
+        _ => SharedObjective::Bce,
+    }
+}
