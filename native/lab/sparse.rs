@@ -8,7 +8,7 @@ use turbogr_kernels::embedding::{
 use turbogr_kernels::loss::{FullSoftmax, Logit, Sampled, full_softmax, sampled_softmax};
 use turbogr_kernels::measure::{fma_peak, fma_peak_flops, read_bandwidth};
 use turbogr_kernels::optim::{Adam, AdamW, adamw, cast_to_f16, fill_normal};
-use turbogr_kernels::retrieval::{TargetRank, TopK, target_rank, top_k};
+use turbogr_kernels::retrieval::{CountAhead, TopK, count_ahead, top_k};
 use turbogr_kernels::rng::{Dropout, Key};
 use turbogr_kernels::{Ctx, Grad, Mat, MatMut, Rows, RowsMut};
 
@@ -256,7 +256,8 @@ fn full(b: &Bench, [t, d, v]: [usize; 3]) {
 /// `[Q, D, V]`
 fn retrieval(b: &Bench, [q, d, v]: [usize; 3], k: usize) {
     let (queries, table, targets) = (b.normal(q * d, 1), b.normal(v * d, 2), b.ids(q, 1, v, 3));
-    let (mut ids, mut scores, mut ranks) = (vec![0; q * k], vec![0.0; q * k], vec![0; q]);
+    let bars = b.normal(q, 4);
+    let (mut ids, mut scores, mut counts) = (vec![0; q * k], vec![0.0; q * k], vec![0; q]);
     let flops = 2.0 * (q * d * v) as f64;
     let (queries, table) = (Mat::new(&queries, q, d), Rows::F32(Mat::new(&table, v, d)));
     b.time(&format!("top_k Q={q} D={d} V={v} k={k}"), flops, "GFLOP/s", |cx| {
@@ -273,16 +274,16 @@ fn retrieval(b: &Bench, [q, d, v]: [usize; 3], k: usize) {
         )
         .expect("top_k");
     });
-    b.time(&format!("target_rank Q={q} D={d} V={v}"), flops, "GFLOP/s", |cx| {
-        let args = TargetRank {
+    b.time(&format!("count_ahead Q={q} D={d} V={v}"), flops, "GFLOP/s", |cx| {
+        let args = CountAhead {
             queries,
             table,
-            targets: &targets,
+            bars: &bars,
+            places: &targets,
             excluded: None,
-            bonus: None,
-            ranks: &mut ranks,
+            counts: &mut counts,
         };
-        target_rank(cx, args).expect("target_rank");
+        count_ahead(cx, args).expect("count_ahead");
     });
 }
 

@@ -1,10 +1,12 @@
 // The cases of an evaluation in batches: what the model reads, which item it has to find, and which items are left out
-// of the ranking. Model and baselines go through the same cases in the same order.
+// of the ranking. Model and baselines go through the same cases in the same order. Several ranks share them: each has some
+// that follow each other, so that what they find, one rank's after the other's, is in the order of one rank.
 
-import { BatchPlan } from '../data/batch/batch-plan.js';
-import { BatchBuffer, type SourceBatch } from '../data/batch/batch-buffer.js';
+import type { SourceBatch } from '../data/batch/batch-buffer.js';
 import { evaluationWindows, sampleUsers } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
+import type { RankGroups } from '../dist/shard/rank-groups.js';
+import { DealtBatches } from './dealt-batches.js';
 
 export interface CaseOptions {
   source: SequenceSource;
@@ -16,6 +18,8 @@ export interface CaseOptions {
   targets?: number;
   /** This many users, drawn by a fixed seed: the same ones each time; all by default. */
   users?: number;
+  /** The ranks that share the cases; by default this one has all. */
+  ranks?: RankGroups;
 }
 
 export interface CaseBatch {
@@ -27,24 +31,30 @@ export interface CaseBatch {
   excludedOffsets: Int32Array;
 }
 
-/** Tokens of an evaluation batch at least; a longer sequence makes its own larger. */
-export const BATCH_TOKENS = 16_384;
 /** Names the draw of `users`, so that every validation of every run takes the same ones. */
 export const EVALUATED_USERS = 'evaluated users';
 
-/** Valid until the next one is asked for. */
+/** This rank's batches of the windows that end with the events to predict. */
+export function caseBatches({ source, part, maxLength, targets = 1, users, ranks }: CaseOptions): DealtBatches {
+  const windows = sampleUsers(
+    evaluationWindows(source, { part, maxLength, targetsPerUser: targets }),
+    users,
+    EVALUATED_USERS,
+  );
+  return new DealtBatches(source, windows, { maxLength, ranks });
+}
+
+/** Of this rank's cases. Valid until the next one is asked for. */
 export function* evaluationCases(options: CaseOptions): Generator<CaseBatch> {
-  const { source, part, maxLength, exclude } = options;
-  const all = evaluationWindows(source, { part, maxLength, targetsPerUser: options.targets ?? 1 });
-  const windows = sampleUsers(all, options.users, EVALUATED_USERS);
-  const size = { tokens: Math.max(BATCH_TOKENS, maxLength) };
-  const plan = new BatchPlan({ windows, size, seed: 0, shuffle: false });
-  const buffer = new BatchBuffer(source, windows);
-  for (let position = 0; position < plan.batches(0); position++) {
-    const batch = buffer.fill(plan.batch({ epoch: 0, position }));
-    const targets = Int32Array.from(batch.users, (_, c) => batch.target[batch.offsets[c + 1]! - 1]!);
-    yield { batch, targets, ...exclusions(source, batch, exclude) };
+  const batches = caseBatches(options);
+  for (let position = 0; position < batches.tokens.length; position++) {
+    yield caseBatch(options, batches.read(position));
   }
+}
+
+export function caseBatch({ source, exclude }: Pick<CaseOptions, 'source' | 'exclude'>, batch: SourceBatch): CaseBatch {
+  const targets = Int32Array.from(batch.users, (_, c) => batch.target[batch.offsets[c + 1]! - 1]!);
+  return { batch, targets, ...exclusions(source, batch, exclude) };
 }
 
 /** All items before the target of case c, oldest first. */

@@ -1,16 +1,23 @@
 // How probable a model finds the held-out events: the mean, over them, of the logarithm of the softmax that the loss is
 // made of, over the whole catalogue. Its negative is the held-out loss of full softmax. Nothing is left out.
 //
-// T tokens of a batch, V items, D model width.
+// Ranks share the events. Each event's logarithm is computed apart, and they are added in the order of the events: the
+// figure does not depend on batches or ranks.
+//
+// E held-out events of a batch, D model width.
 
-import { BatchPlan } from '../data/batch/batch-plan.js';
-import { BatchBuffer, type SourceBatch } from '../data/batch/batch-buffer.js';
+import type { SourceBatch } from '../data/batch/batch-buffer.js';
 import { heldOutWindows, partBounds, sampleUsers } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
+import { joinColumns } from '../dist/comm/gather-columns.js';
+import { type RankGroups, singleGroup } from '../dist/shard/rank-groups.js';
 import type { Model } from '../nn/model.js';
-import { fullSoftmax } from '../ops/full-softmax.js';
 import { Tape } from '../ops/tape.js';
-import { BATCH_TOKENS, EVALUATED_USERS } from './cases.js';
+import { EVALUATED_USERS } from './cases.js';
+import { CatalogueScan } from './catalogue-scan.js';
+import { DealtBatches } from './dealt-batches.js';
+import { encodeRounds } from './encode-rounds.js';
+import { placeOf } from './item-place.js';
 
 export interface LikelihoodInput {
   model: Model;
@@ -18,39 +25,43 @@ export interface LikelihoodInput {
   part: 'validation' | 'test';
   /** Evaluate this many users only, always the same ones. Default: all. */
   users?: number;
+  ranks?: RankGroups;
 }
 
-/** Of a user with more held-out events than the model can read, the newest count. */
-export async function logLikelihood({ model, source, part, users }: LikelihoodInput): Promise<number> {
-  const { device } = model;
+/** Of a user with more held-out events than the model can read, the newest count. Collective. */
+export async function logLikelihood(input: LikelihoodInput): Promise<number> {
+  const { model, source, part, users, ranks = singleGroup() } = input;
+  const { device, scorer } = model;
   const { maxLength } = model.definition;
   const windows = sampleUsers(heldOutWindows(source, { part, maxLength }), users, EVALUATED_USERS);
-  const plan = new BatchPlan({ windows, size: { tokens: Math.max(BATCH_TOKENS, maxLength) }, seed: 0, shuffle: false });
-  const buffer = new BatchBuffer(source, windows);
   const [starts] = partBounds(source, part);
-  let [sum, events] = [0, 0];
-  for (let position = 0; position < plan.batches(0); position++) {
-    const batch = buffer.fill(plan.batch({ epoch: 0, position }));
-    const heldOut = maskSeen(batch, starts);
-    using tape = new Tape(device, { training: false });
-    using tensors = model.upload(batch);
-    const states = tape.scope(() => model.encode(tape, tensors)); // [T, D]
-    const options = { ...model.scorer.logit, positives: tensors.targets! };
-    const [mean] = await device.read(fullSoftmax(tape, states, model.items, options));
-    sum -= mean! * heldOut;
-    events += heldOut;
+  using tape = new Tape(device, { training: false });
+  const table = scorer.itemVectors(tape);
+  const rows = { ...placeOf(model, ranks), device, table, items: model.items.vocabulary };
+  const rounds = encodeRounds({
+    model,
+    ranks,
+    batches: new DealtBatches(source, windows, { maxLength, ranks }),
+    tokens: batch => heldOut(batch, starts),
+    read: scorer.queries.bind(scorer), // [E, D]
+    keep: batch => heldOut(batch, starts).map(token => batch.target[token]!),
+  });
+  const own: number[] = [];
+  for await (const { kept: targets, states: queries } of rounds) {
+    using scan = await CatalogueScan.begin(rows, { queries });
+    own.push(...(await scan.logProbabilities(targets)));
   }
-  return sum / events;
+  const { all } = await joinColumns(ranks.world, { all: Float64Array.from(own) });
+  return all.reduce((sum, x) => sum + x, 0) / all.length;
 }
 
-/** Marks targets that are no held-out events by -1; how many are left. */
-function maskSeen({ offsets, target, users, ends }: SourceBatch, starts: Int32Array): number {
-  let heldOut = 0;
+/** Tokens whose targets are held-out events: the part is a window's tail. */
+function heldOut({ offsets, users, ends }: SourceBatch, starts: Int32Array): Int32Array {
+  const tokens: number[] = [];
   users.forEach((user, b) => {
     const [from, to] = [offsets[b]!, offsets[b + 1]!];
-    const seen = Math.max(0, to - from - (ends[b]! - starts[user]! + 1)); // the part is the window's tail
-    target.fill(-1, from, from + seen);
-    heldOut += to - from - seen;
+    const seen = Math.max(0, to - from - (ends[b]! - starts[user]! + 1));
+    for (let token = from + seen; token < to; token++) tokens.push(token);
   });
-  return heldOut;
+  return Int32Array.from(tokens);
 }

@@ -1,10 +1,17 @@
 // A baseline on the cases of an evaluation. It knows the whole history, however little of it the model reads.
 
+import { joinColumns } from '../dist/comm/gather-columns.js';
+import { singleGroup } from '../dist/shard/rank-groups.js';
 import type { Baseline } from './baselines.js';
 import { type CaseOptions, evaluationCases, wholeHistory } from './cases.js';
 import type { RankedCases } from './metrics.js';
 
-export function rankBaseline({ baseline, ...options }: CaseOptions & { baseline: Baseline }): RankedCases {
+export interface BaselineOptions extends CaseOptions {
+  baseline: Baseline;
+}
+
+/** Of all cases, on every rank. Collective. */
+export async function rankBaseline({ baseline, ...options }: BaselineOptions): Promise<RankedCases> {
   const ranks: number[] = [];
   const users: number[] = [];
   for (const { batch, targets, excluded, excludedOffsets } of evaluationCases(options)) {
@@ -14,5 +21,7 @@ export function rankBaseline({ baseline, ...options }: CaseOptions & { baseline:
       users.push(batch.users[c]!);
     });
   }
-  return { ranks: Int32Array.from(ranks), users: Int32Array.from(users), items: options.source.items };
+  const { world } = options.ranks ?? singleGroup();
+  const all = await joinColumns(world, { ranks: Int32Array.from(ranks), users: Int32Array.from(users) });
+  return { ...all, items: options.source.items };
 }

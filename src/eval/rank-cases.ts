@@ -1,14 +1,19 @@
 // The model on the cases of an evaluation: exact ranks in the whole catalogue, and the top of the lists where asked.
-// Works batch by batch; a matrix of users by items is never made.
+// Works batch by batch; a matrix of users by items is never made. Ranks share the cases, and where the item table is divided
+// also the scoring: nobody has more rows of it than its own.
 //
-// C cases of a batch, D model width, V items, k list length.
+// C cases, D model width, V items, k list length.
 
+import type { Communicator } from '../dist/comm/communicator.js';
+import { joinColumns } from '../dist/comm/gather-columns.js';
+import { singleGroup } from '../dist/shard/rank-groups.js';
 import type { Model } from '../nn/model.js';
 import { Tape } from '../ops/tape.js';
-import { targetRank } from '../ops/target-rank.js';
-import { topK } from '../ops/top-k.js';
-import { type CaseOptions, evaluationCases } from './cases.js';
-import { lastStates } from './last-states.js';
+import { caseBatch, caseBatches, type CaseOptions } from './cases.js';
+import { CatalogueScan } from './catalogue-scan.js';
+import { encodeRounds, lastTokens } from './encode-rounds.js';
+import { placeOf } from './item-place.js';
+import { joined } from './lists.js';
 import type { RankedCases } from './metrics.js';
 
 export interface RankOptions extends Omit<CaseOptions, 'maxLength'> {
@@ -26,67 +31,66 @@ export interface ModelRanks extends RankedCases {
   selfFirst: number;
 }
 
+/** Of all cases, on every rank. Collective. */
 export async function rankCases({ model, listLength = 0, ...options }: RankOptions): Promise<ModelRanks> {
-  const { device } = model;
-  const { maxLength } = model.definition;
+  const { device, definition } = model;
+  const { source, ranks = singleGroup() } = options;
   using tape = new Tape(device, { training: false });
   const table = model.scorer.itemVectors(tape); // [V, D]
+  const rows = { ...placeOf(model, ranks), device, table, items: model.items.vocabulary };
+  const which = { ...options, maxLength: definition.maxLength };
   const parts: RankedBatch[] = [];
-  let selfFirst = 0;
-  for (const { batch, targets, excluded, excludedOffsets } of evaluationCases({ ...options, maxLength })) {
-    using batchTape = new Tape(device, { training: false });
-    using tensors = model.upload(batch);
-    using wanted = device.from(targets);
-    using ids = device.from(excluded);
-    using offsets = device.from(excludedOffsets);
-    const queries = lastStates(batchTape, model, tensors, batch.offsets); // [C, D]
-    const left = { excluded: { ids, offsets } };
-    using ranks = targetRank(device, queries, table, { ...left, targets: wanted });
-    const part = { users: batch.users.slice(), targets, ranks: later(device.read(ranks)) };
+  const rounds = encodeRounds({
+    model,
+    ranks,
+    batches: caseBatches(which),
+    tokens: lastTokens,
+    read: (_, states) => device.read(states),
+    keep: batch => {
+      const { targets, excluded, excludedOffsets } = caseBatch(which, batch);
+      const left = { ids: excluded.slice(), offsets: excludedOffsets.slice() };
+      return { users: batch.users.slice(), targets, left, last: lastTokens(batch).map(t => batch.item[t]!) };
+    },
+  });
+  for await (const { kept, states } of rounds) {
+    const { users, targets, left, last } = kept;
+    using scan = await CatalogueScan.begin(rows, { queries: states });
+    const part = { users, targets, ranks: await scan.ranks(targets, left) };
     if (listLength === 0) {
-      parts.push(part);
-    } else {
-      const top = topK(device, queries, table, { ...left, k: listLength });
-      const first = topK(device, queries, table, { k: 1 });
-      parts.push({ ...part, lists: later(device.read(top.ids)) });
-      const firsts = await device.read(first.ids);
-      firsts.forEach((item, c) => {
-        if (item === batch.item[batch.offsets[c + 1]! - 1]) selfFirst++;
-      });
-      for (const tensor of [top.ids, top.scores, first.ids, first.scores]) tensor.dispose();
+      parts.push({ ...part, ...NO_LISTS });
+      continue;
     }
-    // Two batches under way keep the device busy; more would only hold memory.
-    await parts.at(-2)?.ranks;
+    const { ids: lists } = await scan.best(listLength, left);
+    const { ids: first } = await scan.best(1);
+    parts.push({ ...part, lists, selfFirst: first.filter((item, c) => item === last[c]) });
   }
-  return {
-    items: options.source.items,
-    users: joined(parts.map(part => part.users)),
-    targets: joined(parts.map(part => part.targets)),
-    ranks: joined(await Promise.all(parts.map(part => part.ranks))),
-    lists: joined(await Promise.all(parts.map(part => part.lists ?? Promise.resolve(new Int32Array(0))))),
-    selfFirst,
-  };
+  return await joinRanks(ranks.world, parts, source.items);
 }
 
-/** A promise that is awaited later: should an earlier one fail, nobody asks for this one, and its error is no crash. */
-function later<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => undefined);
-  return promise;
-}
-
-interface RankedBatch {
+/** What is known of some cases. */
+export interface RankedBatch {
   users: Int32Array;
   targets: Int32Array;
-  ranks: Promise<Int32Array>;
-  lists?: Promise<Int32Array>;
+  ranks: Int32Array;
+  lists: Int32Array;
+  /** Last input items that rank first. */
+  selfFirst: Int32Array;
 }
 
-export function joined(parts: readonly Int32Array[]): Int32Array {
-  const all = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
+export const NO_LISTS = { lists: new Int32Array(0), selfFirst: new Int32Array(0) };
+
+/** The batches of all ranks. Collective. */
+export async function joinRanks(
+  world: Communicator,
+  parts: readonly RankedBatch[],
+  items: number,
+): Promise<ModelRanks> {
+  const all = await joinColumns(world, {
+    users: joined(parts.map(part => part.users)),
+    targets: joined(parts.map(part => part.targets)),
+    ranks: joined(parts.map(part => part.ranks)),
+    lists: joined(parts.map(part => part.lists)),
+    selfFirst: joined(parts.map(part => part.selfFirst)),
+  });
+  return { ...all, selfFirst: all.selfFirst.length, items };
 }

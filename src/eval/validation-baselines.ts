@@ -11,13 +11,15 @@ import { Successors } from './successors.js';
 /** More pairs of items than that are counted on a share of the users. */
 const MOST_PAIRS = 2e7;
 
-/** By name of the baseline. */
-export function validationBaselines(cases: CaseOptions, metric: string): Record<string, number> {
+/** By name of the baseline. Collective. */
+export async function validationBaselines(cases: CaseOptions, metric: string): Promise<Record<string, number>> {
   const { source, part } = cases;
   const popularity = new PopularityBaseline(countItems(source, part));
   const successors = new Successors(source, part, { place: popularity.place, mostPairs: MOST_PAIRS });
   const baselines = [popularity, new MarkovBaseline(popularity, successors), new RecencyBaseline(popularity)];
-  return Object.fromEntries(
-    baselines.map(baseline => [baseline.name, metricOf(rankBaseline({ ...cases, baseline }), metric)]),
-  );
+  const values: Record<string, number> = {};
+  for (const baseline of baselines) {
+    values[baseline.name] = metricOf(await rankBaseline({ ...cases, baseline }), metric);
+  }
+  return values;
 }

@@ -3,6 +3,7 @@
 import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import { blameStore } from '../data/store/damaged-store.js';
+import { type RankGroups, singleGroup } from '../dist/shard/rank-groups.js';
 import { type Baseline, MarkovBaseline, RecencyBaseline } from '../eval/baselines.js';
 import { caseFacts, shareOf } from '../eval/case-facts.js';
 import { listQuality } from '../eval/list-quality.js';
@@ -62,6 +63,8 @@ export interface EvaluateModelInput {
   /** Weights of the log's priors; the model alone when absent. */
   priors?: PriorWeights;
   segments?: boolean;
+  /** The ranks that evaluate together; by default this one alone. */
+  ranks?: RankGroups;
 }
 
 export interface Evaluated {
@@ -70,12 +73,13 @@ export interface Evaluated {
   ranks: RankedCases;
 }
 
+/** On every rank the same. Collective. */
 export async function evaluateModel(input: EvaluateModelInput): Promise<Evaluated> {
   const started = performance.now();
-  const { model, source, config, part, priors } = input;
+  const { model, source, config, part, priors, ranks = singleGroup() } = input;
   const { exclude, cutoffs, targets } = config.evaluation;
   const { maxLength } = model.definition;
-  const which = { source, part, exclude, targets };
+  const which = { source, part, exclude, targets, ranks };
   const log = new LogPriors(source, part);
   const alone = await rankCases({ ...which, model, listLength: LIST_LENGTH });
   const full = { ...which, maxLength, device: model.device, log };
@@ -89,7 +93,7 @@ export async function evaluateModel(input: EvaluateModelInput): Promise<Evaluate
     new MarkovBaseline(popularity, successors),
     new RecencyBaseline(popularity),
   ];
-  for (const baseline of baselines) rankers[baseline.name] = rankBaseline({ ...which, baseline, maxLength });
+  for (const baseline of baselines) rankers[baseline.name] = await rankBaseline({ ...which, baseline, maxLength });
   if (hasValidation(source)) {
     const { weights } = await fitPriors({
       device: model.device,
@@ -98,10 +102,11 @@ export async function evaluateModel(input: EvaluateModelInput): Promise<Evaluate
       exclude,
       targets,
       metric: 'ndcg@10',
+      ranks,
     });
     rankers['blend'] = await rankWithPriors({ ...full, weights });
   }
-  const facts = caseFacts({ ...which, maxLength });
+  const facts = caseFacts({ source, part, targets, maxLength });
   const report: EvaluationReport = {
     part,
     fingerprint: source.fingerprint,
@@ -122,8 +127,7 @@ export async function evaluateModel(input: EvaluateModelInput): Promise<Evaluate
     lists: listQuality({ k: LIST_LENGTH, lists: cases.lists, targets: cases.targets, popularity: log.counts }),
     seconds: (performance.now() - started) / 1000,
   };
-  const { ranks, users, items } = cases;
-  return { report, ranks: { ranks, users, items } };
+  return { report, ranks: { ranks: cases.ranks, users: cases.users, items: cases.items } };
 }
 
 export function hasValidation({ split }: SequenceSource): boolean {

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';
+import type { RankGroups } from '../dist/shard/rank-groups.js';
 import { fitPriors } from '../eval/priors/fit-priors.js';
 import { PRIOR_WEIGHTS, type PriorWeights } from '../eval/priors/weights.js';
 import type { Model } from '../nn/model.js';
@@ -40,13 +41,15 @@ export interface FitRunInput {
   model: Model;
   source: SequenceSource;
   config: ResolvedConfig;
+  /** The ranks that fit together; the first writes. */
+  ranks: RankGroups;
 }
 
 /** What `priors.json` holds. */
 export type RunPriors = Omit<z.infer<typeof PRIORS_FILE>, 'format' | 'identity' | 'checksum'>;
 
-/** Fits the priors on validation where the config wants them and there are events that the model was not trained on. */
-export async function fitRunPriors({ run, model, source, config }: FitRunInput): Promise<RunPriors | undefined> {
+/** Fits the priors on validation where the config wants them and there are events that the model was not trained on. Collective. */
+export async function fitRunPriors({ run, model, source, config, ranks }: FitRunInput): Promise<RunPriors | undefined> {
   if (config.priors === 'off' || config.trainOn !== 'train' || !hasValidation(source)) return undefined;
   const { exclude, targets, metric } = config.evaluation;
   const judge = metric === 'loglik' ? 'ndcg@10' : metric;
@@ -59,10 +62,12 @@ export async function fitRunPriors({ run, model, source, config }: FitRunInput):
     targets,
     ranked: model,
     metric: judge,
+    ranks,
   });
   const { cases, alone, together, without } = fitted;
   const weights = Math.max(together, without) >= alone ? fitted.weights : null;
   const priors: RunPriors = { weights, cases, metric: judge, alone, together, without };
+  if (ranks.world.rank > 0) return priors;
   const content = { format: 'turbogr-priors', identity: run.identity, ...priors };
   const whole = { ...content, checksum: sha256(canonicalJson(content)) };
   writeFileAtomic(run.priors, `${JSON.stringify(whole, null, 2)}\n`);

@@ -1,5 +1,5 @@
-// One rank's part of a training job: device, model and loop; on rank 0 also the test at the end, with the weights that
-// validation chose, and the report.
+// One rank's part of a training job: device, model and loop; the test at the end, with the weights that validation chose, on
+// all ranks together; on rank 0 also the report.
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -44,7 +44,7 @@ export interface SharedJob {
   store: string;
 }
 
-/** Trains on this rank, and tests on rank 0. */
+/** Trains and tests together with the other ranks; rank 0 writes. */
 export async function runTraining(
   run: RunFolder,
   source: SequenceStore,
@@ -90,7 +90,7 @@ export async function runTraining(
         ...learner.model.counts,
         peakFlops,
       });
-    const validate = validation(learner, source, config);
+    const validate = validation(learner, source, config, groups);
     const [traced] = await gatherJson(world, options.trace !== undefined); // rank 0 decides
     const trace = traced ? await StepTrace.start(device, world) : undefined;
     const skip = trace ? TRACED_STEPS : 0;
@@ -123,18 +123,18 @@ export async function runTraining(
     }
     await verified;
     const digest = await learner.digest(learner.evaluated);
-    const evaluated = (await learner.wholeEvaluated()) ?? learner.evaluated;
-    const priors = leads && done ? await fitRunPriors({ run, model: evaluated, source, config }) : undefined;
+    const { evaluated } = learner;
+    const priors = done ? await fitRunPriors({ run, model: evaluated, source, config, ranks: groups }) : undefined;
     const weights = priors?.weights;
     const tested =
-      leads &&
       done &&
       options.test !== false &&
       source.lengths.some((length, user) => length > source.split.validationEnd[user]!);
-    const how = { model: evaluated, source, config, part: 'test', ...(weights && { priors: weights }) } as const;
+    const which = { source, config, part: 'test', ranks: groups } as const;
+    const how = { model: evaluated, ...which, ...(weights && { priors: weights }) };
     const evaluation = tested ? await evaluateModel(how) : undefined;
     const test = evaluation?.report;
-    if (evaluation) saveRunRanks(run, evaluation, digest);
+    if (evaluation && leads) saveRunRanks(run, evaluation, digest);
     const stillImproving = done && result.reason !== 'patience' && best !== null && early.waited === 0;
     const shares = ranks.view()?.shares;
     const judged = { store: source.folder, epochs: config.epochs };

@@ -4,6 +4,7 @@
 import type { ResolvedConfig } from '../config/schema.js';
 import { partBounds } from '../data/batch/windows.js';
 import type { SequenceSource } from '../data/sequence-source.js';
+import type { RankGroups } from '../dist/shard/rank-groups.js';
 import { logLikelihood } from '../eval/log-likelihood.js';
 import { metricOf } from '../eval/metrics.js';
 import { rankCases } from '../eval/rank-cases.js';
@@ -14,20 +15,21 @@ import type { Learner } from '../train/learner.js';
 export interface Validation {
   validate: (model: Model) => Promise<number>;
   /** Absent for log-likelihood, which baselines do not have. */
-  baselines?: () => Record<string, number>;
+  baselines?: () => Promise<Record<string, number>>;
 }
 
-/** Nothing when there are no events to choose by, or when they are trained on. */
+/** Nothing when there are no events to choose by, or when they are trained on. What it gives is collective over `ranks`. */
 export function validation(
   learner: Learner,
   source: SequenceSource,
   { evaluation, trainOn }: ResolvedConfig,
+  ranks: RankGroups,
 ): Validation | undefined {
   const { exclude, targets, metric, users, on: part } = evaluation;
   const [starts, ends] = partBounds(source, part);
   if ((part === 'validation' && trainOn !== 'train') || !ends.some((end, user) => end > starts[user]!))
     return undefined;
-  const held = { source, part, ...(users && { users }) } as const;
+  const held = { source, part, ranks, ...(users && { users }) } as const;
   if (metric === 'loglik') return { validate: model => logLikelihood({ ...held, model }) };
   const which = { ...held, exclude, targets };
   const { maxLength } = learner.model.definition;

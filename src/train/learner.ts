@@ -9,7 +9,7 @@ import { wholeRows } from '../dist/shard/shard-rows.js';
 import type { Device } from '../native/device.js';
 import { Model, type NamedWeight } from '../nn/model.js';
 import type { ModelShape } from '../nn/model-shape.js';
-import { copyRows, readRows, writeRows } from '../ops/copy-rows.js';
+import { readRows, writeRows } from '../ops/copy-rows.js';
 import { lerp } from '../ops/elementwise.js';
 import type { Table } from '../ops/table.js';
 import { Tape } from '../ops/tape.js';
@@ -148,7 +148,7 @@ export class Learner {
     if (config.optimizer.ema !== undefined) this.#average = new Model(device, shape, config.seed, itemShard);
   }
 
-  /** The weights to validate and test with. */
+  /** The weights to validate and test with; of a divided table this rank's rows. */
   get evaluated(): Model {
     return this.#average ?? this.model;
   }
@@ -242,27 +242,6 @@ export class Learner {
       const y = averages[i]!.value;
       if (isF32(x) && isF32(y)) lerp(this.#device, 1 - ema, { x, y });
     });
-  }
-
-  /** The weights to validate and test with, on rank 0 with all rows; on the others nothing. Collective. */
-  async wholeEvaluated(): Promise<Model | undefined> {
-    const { world, group } = this.#parts.groups;
-    const model = this.evaluated;
-    const [items] = model.all;
-    if (items!.shard.count === 1) return world.rank === 0 ? model : undefined;
-    const whole = world.rank === 0 ? new Model(this.#device, model.shape, this.#config.seed) : undefined;
-    const [vocabulary, width] = items!.shape;
-    let at = 0;
-    for await (const block of wholeRows(this.#device, group, { value: items!.value, rows: vocabulary })) {
-      const count = block.length / width;
-      using rows = this.#device.from(block, [count, width]);
-      if (whole) copyRows(this.#device, { rows, from: 0, to: whole.items.value, at, count });
-      at += count;
-    }
-    whole?.all.slice(1).forEach(({ value: to }, i) => {
-      copyRows(this.#device, { rows: model.all[i + 1]!.value, from: 0, to, at: 0, count: to.rows });
-    });
-    return whole;
   }
 
   /** SHA-256 of the weights as one rank would have them. Collective where tables are divided. */

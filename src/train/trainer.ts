@@ -36,16 +36,16 @@ export interface TrainingOptions {
   source: SequenceSource;
   learner: Learner;
   plans: StepPlans;
-  /** The ranks that train together; by default this one alone. Rank 0 writes, logs and validates. */
+  /** The ranks that train and validate together; by default this one alone. Rank 0 writes and logs. */
   world?: Communicator;
-  /** A model's chosen metric on the validation events, higher is better; absent when there is nothing to validate on. */
+  /** A model's chosen metric on the validation events, higher is better, of all ranks together; absent without such events. */
   validate?: (model: Model) => Promise<number>;
   /** FMA peak in FLOP/s, for the MFU of each epoch. */
   peakFlops: number;
   /** What else to log after a step; collective. */
   sample?: (step: SampledStep) => Promise<readonly RunEvent[]>;
   /** What needs no model, on the validation events; asked before the first validation. */
-  baselines?: () => Record<string, number>;
+  baselines?: () => Promise<Record<string, number>>;
   /** Weights to start from when there is no checkpoint; asked on rank 0. */
   initialWeights?: () => string | undefined;
   /** Sees every event as it is logged. */
@@ -235,10 +235,9 @@ export class Trainer {
     const { every, metric } = this.#config.evaluation;
     const due = (epoch + 1) % every === 0 || epoch + 1 === this.#config.epochs;
     if (!this.#options.validate || !due) return;
-    this.#rankBaselines(metric);
-    const model = await this.#options.learner.wholeEvaluated();
-    const [value = 0] = await gatherJson(this.#world, model ? await this.#options.validate(model) : 0);
-    if (model !== this.#options.learner.evaluated) model?.dispose();
+    await this.#rankBaselines(metric);
+    const own = await this.#options.validate(this.#options.learner.evaluated);
+    const [value = own] = await gatherJson(this.#world, own); // rank 0's decides
     const early = afterValidation(this.#state.early, { value, step: this.#step, epoch });
     this.#state.early = early;
     const best = early.best?.step === this.#step;
@@ -246,11 +245,11 @@ export class Trainer {
   }
 
   /** Once per process: their events do not change. */
-  #rankBaselines(metric: string): void {
-    if (this.#baselinesKnown || !this.#leads || !this.#options.baselines) return;
+  async #rankBaselines(metric: string): Promise<void> {
+    if (this.#baselinesKnown || !this.#options.baselines) return;
     this.#baselinesKnown = true;
     this.#tick();
-    const values = this.#options.baselines();
+    const values = await this.#options.baselines();
     this.#emit({ kind: 'baselines', step: this.#step, metric, values, seconds: this.#tick() });
   }
 

@@ -4,7 +4,13 @@ import { describe, expect, test, vi } from 'vitest';
 import { BatchPlan, type BatchSize } from '../../src/data/batch/batch-plan.js';
 import { BatchStream } from '../../src/data/batch/batch-stream.js';
 import { BatchBuffer, type SourceBatch } from '../../src/data/batch/batch-buffer.js';
-import { evaluationWindows, sampleUsers, trainingWindows, windowTokens } from '../../src/data/batch/windows.js';
+import {
+  evaluationWindows,
+  sampleUsers,
+  trainingWindows,
+  windowsPart,
+  windowTokens,
+} from '../../src/data/batch/windows.js';
 import { MemorySource } from '../../src/data/memory-source.js';
 
 /** Users with the given numbers of events; event e of the whole log has item e, time 10 e, action -e. */
@@ -345,4 +351,18 @@ test('a sample of users keeps all of their windows, in order, and fewer users ar
   }
   expect(sampleUsers(windows, undefined, 'test')).toBe(windows);
   expect([...usersOf(7)]).not.toEqual([...new Set(sampleUsers(windows, 7, 'another').user)]);
+});
+
+test('parts of windows follow each other, leave none out, and have about the same number of tokens', () => {
+  fc.assert(
+    fc.property(ragged, fc.integer({ min: 1, max: 9 }), (lengths, count) => {
+      const windows = trainingWindows(numberedSource(lengths), 12, 'sliding');
+      const parts = Array.from({ length: count }, (_, index) => windowsPart(windows, { index, count }));
+      const tokens = parts.map(part => Array.from(part.user, (_, w) => windowTokens(part, w)));
+      const columns = ['user', 'from', 'to'] as const;
+      for (const column of columns) expect(parts.flatMap(part => [...part[column]])).toEqual([...windows[column]]);
+      const sum = (of: readonly number[]) => of.reduce((so, n) => so + n, 0);
+      for (const part of tokens) expect(Math.abs(sum(part) - sum(tokens.flat()) / count)).toBeLessThanOrEqual(12);
+    }),
+  );
 });

@@ -24,7 +24,7 @@ test.skipIf(!existsSync(LOG))(
     const source = SequenceStore.open(out);
     const { popularity, successors } = new LogPriors(source, 'test');
     const baseline = new MarkovBaseline(popularity, successors);
-    const ranks = rankBaseline({ baseline, source, part: 'test', exclude: 'history', maxLength: 200 });
+    const ranks = await rankBaseline({ baseline, source, part: 'test', exclude: 'history', maxLength: 200 });
     expect(ranks.ranks).toHaveLength(6040);
     expect(metricOf(ranks, 'hr@10')).toBeCloseTo(0.189, 2);
   },

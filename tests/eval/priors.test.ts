@@ -15,6 +15,7 @@ import { rankWithPriors } from '../../src/eval/priors/rank-with-priors.js';
 import { FEATURES, namedWeights } from '../../src/eval/priors/weights.js';
 import { rankCases } from '../../src/eval/rank-cases.js';
 import { shapeModel } from '../../src/jobs/shape-model.js';
+import { SingleRank } from '../../src/dist/comm/single-rank.js';
 import { Device } from '../../src/native/device.js';
 import { Model } from '../../src/nn/model.js';
 import { Random } from '../../src/util/random.js';
@@ -221,7 +222,7 @@ test('shares of a mixture are recovered from its own draws', () => {
   expect(shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1);
 });
 
-test('weights of a conditional logit are recovered from its own draws', () => {
+test('weights of a conditional logit are recovered from its own draws', async () => {
   const truth = [1.5, -0.8, 0];
   const random = new Random(11, 'logit');
   const cases = 3000;
@@ -236,7 +237,8 @@ test('weights of a conditional logit are recovered from its own draws', () => {
     starts.push(5 * (c + 1));
   }
   const choices = { x, offset: new Float32Array(cases * 5), starts };
-  const fitted = fitWeights([choices], { start: new Float64Array(3), free: [true, true, false], ridge: 1 });
+  const how = { start: new Float64Array(3), free: [true, true, false], ridge: 1, world: new SingleRank() };
+  const fitted = await fitWeights([choices], how);
   expect(fitted[0]).toBeCloseTo(1.5, 0);
   expect(Math.abs(fitted[0]! - 1.5)).toBeLessThan(0.15);
   expect(Math.abs(fitted[1]! + 0.8)).toBeLessThan(0.1);

@@ -11,7 +11,9 @@ import { embeddingUpdate } from '../../src/ops/embedding-update.js';
 import { fillConstant, fillNormal, fillTruncNormal, fillUniform } from '../../src/ops/fill.js';
 import { squareSum } from '../../src/ops/square-sum.js';
 import { Table } from '../../src/ops/table.js';
-import { targetRank } from '../../src/ops/target-rank.js';
+import { targetScores } from '../../src/ops/target-scores.js';
+import { countAhead } from '../../src/ops/count-ahead.js';
+import { expSum } from '../../src/ops/exp-sum.js';
 import { topK } from '../../src/ops/top-k.js';
 import type { Tensor } from '../../src/tensor/tensor.js';
 import { firstMismatch } from '../support/close.js';
@@ -233,7 +235,7 @@ describe('random values', () => {
 });
 
 describe('retrieval', () => {
-  it('topK and targetRank, with exclusions, ties and too few items', async () => {
+  it('topK, targetScores, countAhead and expSum, with exclusions, ties and too few items', async () => {
     const table = device.from(Float32Array.of(1, 0, 0, 1, 1, 1, 2, 0, 1, 0), [5, 2]);
     const queries = device.from(Float32Array.of(1, 0, 0, 1), [2, 2]);
     const excluded = { offsets: device.from(Int32Array.of(0, 1, 4)), ids: device.from(Int32Array.of(3, 0, 3, 4)) };
@@ -242,7 +244,20 @@ describe('retrieval', () => {
     const none = Number.NEGATIVE_INFINITY;
     expect(await device.read(found.scores)).toEqual(Float32Array.of(1, 1, 1, 1, 1, none));
     const targets = device.from(Int32Array.of(4, 3));
-    expect(await device.read(targetRank(device, queries, table, { targets, excluded }))).toEqual(Int32Array.of(3, 6));
-    expect(await device.read(targetRank(device, queries, table, { targets }))).toEqual(Int32Array.of(4, 4));
+    const bars = targetScores(device, queries, table, targets);
+    expect(await device.read(bars)).toEqual(Float32Array.of(1, 0));
+    const ahead = { bars, places: targets };
+    expect(await device.read(countAhead(device, queries, table, { ...ahead, excluded }))).toEqual(Int32Array.of(2, 2));
+    expect(await device.read(countAhead(device, queries, table, ahead))).toEqual(Int32Array.of(3, 3));
+    const most = device.from(Float32Array.of(2, 1));
+    const sums = await device.read(expSum(device, queries, table, { bars: most, bits: 40 }));
+    const [e1, e2] = [Math.exp(-1), Math.exp(-2)];
+    const expected = [1 + 3 * e1 + e2, 2 + 3 * e1]; // scores 1 0 1 2 1 below 2; 0 1 1 0 0 below 1
+    expect(
+      mismatch(
+        Float32Array.from(sums, sum => Number(sum) / 2 ** 40),
+        expected,
+      ),
+    ).toBeUndefined();
   });
 });

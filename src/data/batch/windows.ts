@@ -117,3 +117,19 @@ export function windowsOf(windows: Windows, users: ReadonlySet<number>): Windows
   const column = (values: Int32Array) => Int32Array.from(kept, w => values[w]!);
   return { count: kept.length, user: column(windows.user), from: column(windows.from), to: column(windows.to) };
 }
+
+/** Part `index` of `count`: consecutive windows, with about as many tokens as any other part; it may have none. */
+export function windowsPart(windows: Windows, { index, count }: { index: number; count: number }): Windows {
+  if (count === 1) return windows;
+  let total = 0;
+  for (let w = 0; w < windows.count; w++) total += windowTokens(windows, w);
+  let [from, to, before] = [0, 0, 0];
+  for (let w = 0; w < windows.count; w++) {
+    const part = Math.floor((before * count) / total);
+    if (part < index) from = w + 1;
+    if (part <= index) to = w + 1;
+    before += windowTokens(windows, w);
+  }
+  const column = (values: Int32Array) => values.slice(from, to);
+  return { count: to - from, user: column(windows.user), from: column(windows.from), to: column(windows.to) };
+}

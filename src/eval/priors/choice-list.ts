@@ -9,7 +9,6 @@ import type { Choices } from './fit-weights.js';
 import type { LogPriors } from './log-priors.js';
 import { componentsOf, type Mixture } from './mixture.js';
 import type { CasesWithTargets } from './prior-cases.js';
-import type { LogitRows } from './prior-scorer.js';
 import { FEATURES } from './weights.js';
 
 /** Uniform draws among the alternatives of a case. */
@@ -19,6 +18,41 @@ const K = SPARSE_COMPONENTS.length;
 /** Columns that follow from the shares of the mixture. */
 const BASE = ITEM_FEATURES.length;
 const MIXTURE = FEATURES.length - 1;
+
+/** What a case is fitted with: its target and what competes with it; nothing when the target is left out of the ranking. */
+export interface Alternatives {
+  /** The target first. */
+  chosen: number[];
+  /** Items that stand for all that are neither chosen nor left out, and the log of how many each stands for. */
+  drawn: number[];
+  weight: number;
+  sparse: SparseFeatures;
+}
+
+/** Of case c of a batch. `top`: the model's best items. */
+export function alternatives(
+  batch: CasesWithTargets,
+  c: number,
+  { log, top }: { log: LogPriors; top: Int32Array },
+): Alternatives {
+  const target = batch.targets[c]!;
+  const left = batch.excluded[c]!;
+  const sparse = log.sparse(batch.histories[c]!);
+  if (left.has(target)) return { chosen: [], drawn: [], weight: 0, sparse };
+  const chosen = new Set([target, ...sparse.items, ...top]);
+  chosen.delete(-1);
+  const items = log.counts.length;
+  const random = new Random(0, 'alternatives', batch.users[c], batch.histories[c]!.length);
+  const draws = Array.from({ length: DRAWS }, () => random.below(items));
+  const drawn = draws.filter(item => !chosen.has(item) && !left.has(item));
+  const others = items - new Set([...chosen, ...left]).size;
+  return {
+    chosen: [...chosen].filter(item => !left.has(item)),
+    drawn,
+    weight: Math.log(others / drawn.length),
+    sparse,
+  };
+}
 
 /** A growing list. */
 export class ChoiceList implements Choices {
@@ -32,44 +66,23 @@ export class ChoiceList implements Choices {
   /** [A * K] */
   #parts = new Float32Array(1 << 16);
   readonly #log: LogPriors;
-  readonly #logits: LogitRows;
   #size = 0;
 
-  constructor(log: LogPriors, logits: LogitRows) {
+  constructor(log: LogPriors) {
     this.#log = log;
-    this.#logits = logits;
   }
 
   get cases(): number {
     return this.starts.length - 1;
   }
 
-  /** Case c of a batch; one whose target is left out of the ranking says nothing. */
-  add(batch: CasesWithTargets, c: number, top: Int32Array): void {
-    const target = batch.targets[c]!;
-    const left = batch.excluded[c]!;
-    if (left.has(target)) return;
-    const D = this.#logits.width;
-    const state = batch.states.subarray(c * D, (c + 1) * D);
-    const sparse = this.#log.sparse(batch.histories[c]!);
-    this.targets.push(componentsOf(this.#log, sparse, target));
-    const push = (item: number, offset: number): void => this.#push({ item, offset, state, sparse });
-    const k = top.length / batch.users.length;
-    const chosen = new Set([target, ...sparse.items, ...top.subarray(c * k, (c + 1) * k)]);
-    chosen.delete(-1);
-    for (const item of chosen) if (!left.has(item)) push(item, 0);
-    const drawn = this.#draw(batch, c, chosen);
-    const others = this.#log.counts.length - new Set([...chosen, ...left]).size;
-    for (const item of drawn) push(item, Math.log(others / drawn.length));
+  /** `logits`: the model's, of the chosen and then of the drawn. */
+  add({ chosen, drawn, weight, sparse }: Alternatives, logits: Float64Array): void {
+    this.targets.push(componentsOf(this.#log, sparse, chosen[0]!));
+    [...chosen, ...drawn].forEach((item, i) => {
+      this.#push({ item, offset: i < chosen.length ? 0 : weight, logit: logits[i]!, sparse });
+    });
     this.starts.push(this.#size);
-  }
-
-  /** Items that stand for all that are neither chosen nor left out. */
-  #draw(batch: CasesWithTargets, c: number, chosen: ReadonlySet<number>): number[] {
-    const items = this.#log.counts.length;
-    const random = new Random(0, 'alternatives', batch.users[c], batch.histories[c]!.length);
-    const draws = Array.from({ length: DRAWS }, () => random.below(items));
-    return draws.filter(item => !chosen.has(item) && !batch.excluded[c]!.has(item));
   }
 
   /** Fills in what a mixture says of the alternatives. */
@@ -81,15 +94,12 @@ export class ChoiceList implements Choices {
     }
   }
 
-  #push({ item, offset, state, sparse }: Alternative): void {
+  #push({ item, offset, logit, sparse }: Alternative): void {
     const width = FEATURES.length;
     const row = sparse.find(item);
     this.x = roomy(this.x, (this.#size + 1) * width);
     this.offset = roomy(this.offset, this.#size + 1);
     this.#parts = roomy(this.#parts, (this.#size + 1) * K);
-    const D = state.length;
-    let logit = 0;
-    for (let d = 0; d < D; d++) logit += state[d]! * this.#logits.rows[item * D + d]!;
     let at = this.#size * width;
     this.x[at++] = logit;
     for (const popularity of this.#log.popularities) this.x[at++] = popularity[item]!;
@@ -106,8 +116,7 @@ export class ChoiceList implements Choices {
 interface Alternative {
   item: number;
   offset: number;
-  /** [D] */
-  state: Float32Array;
+  logit: number;
   sparse: SparseFeatures;
 }
 

@@ -3,13 +3,17 @@
 // matter (items with sparse features, the model's own best) and a few drawn uniformly, which stand for all others.
 //
 // Each half of the cases is ranked with weights fitted to the other half: so it shows whether the priors help the model, and
-// whether the model helps the priors.
+// whether the model helps the priors. Ranks share the cases; all of them find the same weights.
 
+import type { Communicator } from '../../dist/comm/communicator.js';
+import { joinColumns } from '../../dist/comm/gather-columns.js';
+import { singleGroup } from '../../dist/shard/rank-groups.js';
 import type { Device } from '../../native/device.js';
 import type { Model } from '../../nn/model.js';
 import type { CaseOptions } from '../cases.js';
+import { joined, listsOf } from '../lists.js';
 import { metricOf } from '../metrics.js';
-import { ChoiceList } from './choice-list.js';
+import { alternatives, ChoiceList } from './choice-list.js';
 import { COMPONENTS } from './features.js';
 import { fitWeights } from './fit-weights.js';
 import { LogPriors } from './log-priors.js';
@@ -35,58 +39,81 @@ export interface FittedPriors {
   without: number;
 }
 
-export interface FitPriorsInput extends Pick<CaseOptions, 'source' | 'maxLength' | 'exclude' | 'targets'> {
+export interface FitPriorsInput extends Pick<CaseOptions, 'source' | 'maxLength' | 'exclude' | 'targets' | 'ranks'> {
   device: Device;
   /** Absent: the priors alone are fitted, a blend of the baselines. */
   ranked?: Model;
   metric: string;
 }
 
+/** Collective. */
 export async function fitPriors({ device, ranked, metric, ...input }: FitPriorsInput): Promise<FittedPriors> {
-  const { source, maxLength, exclude, targets = 1 } = input;
+  const { source, maxLength, exclude, targets = 1, ranks = singleGroup() } = input;
+  const { world } = ranks;
   const log = new LogPriors(source, 'validation');
-  const logits = await logitRows(ranked);
+  const logits = await logitRows(ranked, ranks);
   const alone = onlyModel(ranked ? 1 : 0);
   using plain = new PriorScorer(device, log, { weights: alone, logits });
-  const which = { source, part: 'validation', maxLength, exclude, targets, users: MOST_USERS } as const;
+  const which = { source, part: 'validation', maxLength, exclude, targets, users: MOST_USERS, ranks } as const;
   const batches: CasesWithTargets[] = [];
-  const halves = [new ChoiceList(log, logits), new ChoiceList(log, logits)] as const;
+  const halves = [new ChoiceList(log), new ChoiceList(log)] as const;
   for await (const batch of priorCases(which, ranked)) {
     batches.push(batch);
-    const top = ranked ? (await plain.lists(batch, Math.min(TOP, source.items))).ids : new Int32Array(0);
-    batch.users.forEach((user, c) => halves[user % 2]!.add(batch, c, top));
+    using scan = ranked && (await plain.scan(batch));
+    const k = scan ? Math.min(TOP, source.items) : 0;
+    const top = scan ? (await scan.best(k, listsOf(batch.excluded))).ids : new Int32Array(0);
+    const cases = Array.from(batch.targets, (_, c) =>
+      alternatives(batch, c, { log, top: top.subarray(c * k, (c + 1) * k) }),
+    );
+    const lists = listsOf(cases.map(({ chosen, drawn }) => [...chosen, ...drawn]));
+    const scores = (await scan?.scores(lists)) ?? new Float64Array(lists.ids.length);
+    cases.forEach((found, c) => {
+      if (found.chosen.length > 0) halves[batch.users[c]! % 2]!.add(found, scores.subarray(lists.offsets[c]));
+    });
   }
-  const fit = (lists: readonly ChoiceList[], withModel: boolean): PriorWeights => {
-    const shares = fitShares(lists.flatMap(list => list.targets));
+  const fit = async (lists: readonly ChoiceList[], withModel: boolean): Promise<PriorWeights> => {
+    const found: Float64Array[] = [];
+    for (const { targets: own } of lists) found.push(...(await allTargets(world, own)));
+    const shares = fitShares(found);
     const mixture = new Mixture(log, shares);
     for (const list of lists) list.mix(mixture);
     const start = Float64Array.from(FEATURES, name => (name === 'model' && withModel ? 1 : 0));
     const free = FEATURES.map(name => name !== 'model' || withModel);
-    return namedWeights(fitWeights(lists, { start, free, ridge: RIDGE }), shares);
+    return namedWeights(await fitWeights(lists, { start, free, ridge: RIDGE, world }), shares);
   };
-  const rank = async (weights: PriorWeights): Promise<Int32Array[]> => {
+  const rank = async (weights: PriorWeights): Promise<Int32Array> => {
     using scorer = new PriorScorer(device, log, { weights, logits });
-    const ranks: Int32Array[] = [];
-    for (const batch of batches) ranks.push(await scorer.ranks(batch, batch.targets));
-    return ranks;
+    const found: number[] = [];
+    for (const batch of batches) {
+      using scan = await scorer.scan(batch);
+      found.push(...(await scan.ranks(batch.targets, listsOf(batch.excluded))));
+    }
+    return (await joinColumns(world, { found: Int32Array.from(found) })).found;
   };
-  const users = Int32Array.from(batches.flatMap(batch => [...batch.users]));
-  const measure = (ranks: number[]) => metricOf({ ranks: Int32Array.from(ranks), users, items: source.items }, metric);
+  const { users } = await joinColumns(world, { users: joined(batches.map(batch => batch.users)) });
+  const measure = (found: Int32Array) => metricOf({ ranks: found, users, items: source.items }, metric);
   const crossed = async (withModel: boolean): Promise<number> => {
-    const [ofEven, ofOdd] = [await rank(fit([halves[0]], withModel)), await rank(fit([halves[1]], withModel))];
-    return measure(
-      batches.flatMap((batch, b) => Array.from(batch.users, (user, c) => (user % 2 === 0 ? ofOdd : ofEven)[b]![c]!)),
-    );
+    const ofEven = await rank(await fit([halves[0]], withModel));
+    const ofOdd = await rank(await fit([halves[1]], withModel));
+    return measure(users.map((user, c) => (user % 2 === 0 ? ofOdd : ofEven)[c]!));
   };
   const without = await crossed(false);
   const together = ranked ? await crossed(true) : without;
+  const { counts } = await joinColumns(world, { counts: Int32Array.of(halves[0].cases + halves[1].cases) });
   return {
-    weights: fit(halves, ranked !== undefined && together >= without),
-    cases: halves[0].cases + halves[1].cases,
-    alone: measure((await rank(alone)).flatMap(ranks => [...ranks])),
+    weights: await fit(halves, ranked !== undefined && together >= without),
+    cases: counts.reduce((sum, count) => sum + count, 0),
+    alone: measure(await rank(alone)),
     together,
     without,
   };
+}
+
+/** The components of the targets of all ranks, case after case. Collective. */
+async function allTargets(world: Communicator, own: readonly Float64Array[]): Promise<Float64Array[]> {
+  const K = COMPONENTS.length;
+  const { all } = await joinColumns(world, { all: Float64Array.from(own.flatMap(parts => Array.from(parts))) });
+  return Array.from({ length: all.length / K }, (_, c) => all.subarray(c * K, (c + 1) * K));
 }
 
 function onlyModel(weight: number): PriorWeights {

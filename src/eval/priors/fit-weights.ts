@@ -1,8 +1,12 @@
 // Conditional logit: weights w that make the chosen alternative of every case most probable under softmax(w . x + offset)
 // over its alternatives, less a quadratic penalty for leaving the start. The objective is concave, so Newton's method
-// with step halving finds its only maximum; sums run in a fixed order, so the same cases give the same bits.
+// with step halving finds its only maximum. Each case's share of the sums is computed apart and added in the order of the
+// cases, so the same cases give the same bits, whichever ranks have them.
 //
 // A alternatives of all cases, F features.
+
+import type { Communicator } from '../../dist/comm/communicator.js';
+import { joinColumns } from '../../dist/comm/gather-columns.js';
 
 export interface Choices {
   /** [A * F] features, case after case; there may be room behind the last. */
@@ -20,6 +24,8 @@ export interface FitOptions {
   free: readonly boolean[];
   /** Weight of the penalty: half of it times the squared distance. */
   ridge: number;
+  /** The ranks that have cases, those of the first rank first. */
+  world: Communicator;
 }
 
 const MOST_STEPS = 50;
@@ -27,18 +33,22 @@ const MOST_STEPS = 50;
 const ENOUGH = 1e-7;
 
 interface Slope {
+  cases: number;
   value: number;
   gradient: Float64Array;
   curvature: Float64Array;
 }
 
-export function fitWeights(parts: readonly Choices[], { start, free, ridge }: FitOptions): Float64Array {
+/** Collective. `parts`: the cases of this rank; all cases of the first part come before those of the second. */
+export async function fitWeights(
+  parts: readonly Choices[],
+  { start, free, ridge, world }: FitOptions,
+): Promise<Float64Array> {
   const F = start.length;
-  const cases = parts.reduce((sum, part) => sum + part.starts.length - 1, 0);
   let weights = Float64Array.from(start);
-  const penalised = (w: Float64Array): Slope => {
-    const slope = { value: 0, gradient: new Float64Array(F), curvature: new Float64Array(F * F) };
-    for (const part of parts) addLikelihood(slope, part, w);
+  const penalised = async (w: Float64Array): Promise<Slope> => {
+    const slope = { cases: 0, value: 0, gradient: new Float64Array(F), curvature: new Float64Array(F * F) };
+    for (const part of parts) addCases(slope, (await joinColumns(world, { shares: likelihoods(part, w) })).shares);
     for (let f = 0; f < F; f++) {
       const away = w[f]! - start[f]!;
       slope.value -= (ridge / 2) * away * away;
@@ -47,7 +57,7 @@ export function fitWeights(parts: readonly Choices[], { start, free, ridge }: Fi
     }
     return slope;
   };
-  let at = penalised(weights);
+  let at = await penalised(weights);
   for (let step = 0; step < MOST_STEPS; step++) {
     const direction = solve(at.curvature, at.gradient, free);
     let reach = 1;
@@ -55,24 +65,30 @@ export function fitWeights(parts: readonly Choices[], { start, free, ridge }: Fi
     let moved = weights;
     for (; reach > 1e-6; reach /= 2) {
       moved = weights.map((w, f) => w + reach * direction[f]!);
-      next = penalised(moved);
+      next = await penalised(moved);
       if (next.value > at.value) break;
     }
     const gain = next.value - at.value;
     if (!(gain > 0)) return weights;
     [weights, at] = [moved, next];
-    if (gain < ENOUGH * cases) return weights;
+    if (gain < ENOUGH * at.cases) return weights;
   }
   return weights;
 }
 
-/** Adds the log-likelihood of some cases, its gradient and the negative of its Hessian. */
-function addLikelihood(slope: Slope, { x, offset, starts }: Choices, w: Float64Array): void {
+/** Numbers of a case: log-likelihood, gradient, lower triangle of the curvature. */
+function shareSize(F: number): number {
+  return 1 + F + (F * (F + 1)) / 2;
+}
+
+/** For each case its log-likelihood, the gradient and the negative of the Hessian. */
+function likelihoods({ x, offset, starts }: Choices, w: Float64Array): Float64Array {
   const F = w.length;
-  const { gradient, curvature } = slope;
+  const shares = new Float64Array((starts.length - 1) * shareSize(F));
   const mean = new Float64Array(F);
   const square = new Float64Array(F * F);
   let score = new Float64Array(64);
+  let at = 0;
   for (let c = 0; c + 1 < starts.length; c++) {
     const [from, to] = [starts[c]!, starts[c + 1]!];
     if (to - from > score.length) score = new Float64Array(2 * (to - from));
@@ -97,11 +113,26 @@ function addLikelihood(slope: Slope, { x, offset, starts }: Choices, w: Float64A
         for (let g = 0; g <= f; g++) square[f * F + g]! += px * x[a * F + g]!;
       }
     }
-    slope.value += chosen - most - Math.log(total);
+    shares[at++] = chosen - most - Math.log(total);
+    for (let f = 0; f < F; f++) shares[at++] = x[from * F + f]! - mean[f]! / total;
     for (let f = 0; f < F; f++) {
-      gradient[f]! += x[from * F + f]! - mean[f]! / total;
       for (let g = 0; g <= f; g++) {
-        const covariance = square[f * F + g]! / total - (mean[f]! * mean[g]!) / (total * total);
+        shares[at++] = square[f * F + g]! / total - (mean[f]! * mean[g]!) / (total * total);
+      }
+    }
+  }
+  return shares;
+}
+
+function addCases(slope: Slope, shares: Float64Array): void {
+  const { gradient, curvature } = slope;
+  const F = gradient.length;
+  for (let at = 0; at < shares.length; slope.cases++) {
+    slope.value += shares[at++]!;
+    for (let f = 0; f < F; f++) gradient[f]! += shares[at++]!;
+    for (let f = 0; f < F; f++) {
+      for (let g = 0; g <= f; g++) {
+        const covariance = shares[at++]!;
         curvature[f * F + g]! += covariance;
         if (g < f) curvature[g * F + f]! += covariance;
       }

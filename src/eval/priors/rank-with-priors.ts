@@ -1,9 +1,11 @@
 // A model with its priors, or the priors alone, on the cases of an evaluation: the same figures as rank-cases.ts gives.
 
-import type { CaseOptions } from '../cases.js';
-import { joined, type ModelRanks } from '../rank-cases.js';
+import { singleGroup } from '../../dist/shard/rank-groups.js';
 import type { Device } from '../../native/device.js';
 import type { Model } from '../../nn/model.js';
+import type { CaseOptions } from '../cases.js';
+import { listsOf } from '../lists.js';
+import { joinRanks, type ModelRanks, NO_LISTS, type RankedBatch } from '../rank-cases.js';
 import type { LogPriors } from './log-priors.js';
 import { logitRows, priorCases } from './prior-cases.js';
 import { PriorScorer } from './prior-scorer.js';
@@ -19,29 +21,23 @@ export interface PriorRankOptions extends CaseOptions {
   listLength?: number;
 }
 
+/** Of all cases, on every rank. Collective. */
 export async function rankWithPriors(options: PriorRankOptions): Promise<ModelRanks> {
   const { device, log, weights, ranked, listLength = 0, ...which } = options;
-  using scorer = new PriorScorer(device, log, { weights, logits: await logitRows(ranked) });
-  const parts: { users: Int32Array; targets: Int32Array; ranks: Int32Array; lists: Int32Array }[] = [];
-  let selfFirst = 0;
+  const { source, ranks = singleGroup() } = which;
+  using scorer = new PriorScorer(device, log, { weights, logits: await logitRows(ranked, ranks) });
+  const parts: RankedBatch[] = [];
   for await (const { users, targets, ...cases } of priorCases(which, ranked)) {
-    const ranks = await scorer.ranks(cases, targets);
-    const { ids: lists } = await scorer.lists(cases, listLength);
-    if (listLength > 0) {
-      const nothing = new Set<number>();
-      const firsts = await scorer.lists({ ...cases, excluded: cases.histories.map(() => nothing) }, 1);
-      firsts.ids.forEach((item, c) => {
-        if (item === cases.histories[c]!.at(-1)) selfFirst++;
-      });
+    using scan = await scorer.scan(cases);
+    const left = listsOf(cases.excluded);
+    const part = { users, targets, ranks: await scan.ranks(targets, left) };
+    if (listLength === 0) {
+      parts.push({ ...part, ...NO_LISTS });
+      continue;
     }
-    parts.push({ users, targets, ranks, lists });
+    const { ids: lists } = await scan.best(listLength, left);
+    const { ids: first } = await scan.best(1);
+    parts.push({ ...part, lists, selfFirst: first.filter((item, c) => item === cases.histories[c]!.at(-1)) });
   }
-  return {
-    items: which.source.items,
-    users: joined(parts.map(part => part.users)),
-    targets: joined(parts.map(part => part.targets)),
-    ranks: joined(parts.map(part => part.ranks)),
-    lists: joined(parts.map(part => part.lists)),
-    selfFirst,
-  };
+  return await joinRanks(ranks.world, parts, source.items);
 }

@@ -1,4 +1,4 @@
-//! Top-k and ranks against a full sort, at sizes around the tile, the group and the range. Vectors hold small integers,
+//! Top-k and counts against a full sort, at sizes around the tile, the group and the range. Vectors hold small integers,
 //! so scores are exact in f32, ties are plenty and the comparison is of ids, not of rounding.
 
 use super::naive::Problem;
@@ -92,24 +92,81 @@ impl Run<'_> {
         Ok((ids, scores))
     }
 
-    fn ranks(&self, targets: &[i32]) -> Result<Vec<i32>, crate::Fault> {
-        self.ranks_with(targets, None)
+    fn scores(&self, targets: &[i32]) -> Result<Vec<f32>, crate::Fault> {
+        let mut scores = vec![7.0; targets.len()];
+        self.with(|queries, table, _| {
+            let scores = &mut scores;
+            target_scores(
+                self.cx,
+                TargetScores {
+                    queries,
+                    table,
+                    targets,
+                    scores,
+                },
+            )
+        })?;
+        Ok(scores)
     }
 
-    fn ranks_with(&self, targets: &[i32], bonus: Option<&[f32]>) -> Result<Vec<i32>, crate::Fault> {
-        let mut ranks = vec![0; targets.len()];
+    fn ahead(&self, bars: &[f32], places: &[i32]) -> Result<Vec<i32>, crate::Fault> {
+        let mut counts = vec![7; bars.len()];
         self.with(|queries, table, excluded| {
-            let args = TargetRank {
+            let args = CountAhead {
                 queries,
                 table,
-                targets,
+                bars,
+                places,
                 excluded: Some(excluded),
-                bonus,
-                ranks: &mut ranks,
+                counts: &mut counts,
             };
-            target_rank(self.cx, args)
+            count_ahead(self.cx, args)
         })?;
-        Ok(ranks)
+        Ok(counts)
+    }
+
+    /// 1-based, as if the targets were not excluded.
+    fn ranks(&self, targets: &[i32]) -> Result<Vec<i32>, crate::Fault> {
+        let ahead = self.ahead(&self.scores(targets)?, targets)?;
+        Ok(ahead.into_iter().map(|count| count + 1).collect())
+    }
+
+    fn exp_sums(&self, bars: &[f32], bits: usize) -> Result<Vec<i64>, crate::Fault> {
+        let mut sums = vec![7; bars.len()];
+        self.with(|queries, table, _| {
+            let sums = &mut sums;
+            exp_sum(
+                self.cx,
+                ExpSum {
+                    queries,
+                    table,
+                    bars,
+                    bits,
+                    sums,
+                },
+            )
+        })?;
+        Ok(sums)
+    }
+}
+
+/// Rows `index, index + count, ...` of the table, which is how ranks divide one.
+fn part(p: &Problem, index: usize, count: usize) -> Problem {
+    let [q, v, d] = p.shape;
+    let rows: Vec<usize> = (index..v).step_by(count).collect();
+    let own = |id: &&i32| **id >= 0 && **id as usize % count == index;
+    Problem {
+        shape: [q, rows.len(), d],
+        queries: p.queries.clone(),
+        table: rows
+            .iter()
+            .flat_map(|row| p.table[row * d..(row + 1) * d].iter().copied())
+            .collect(),
+        excluded: p
+            .excluded
+            .iter()
+            .map(|list| list.iter().filter(own).map(|id| id / count as i32).collect())
+            .collect(),
     }
 }
 
@@ -148,45 +205,94 @@ fn top_k_equals_a_full_sort() {
 }
 
 #[test]
-fn target_rank_equals_a_full_sort() {
-    let contexts = contexts();
+fn target_scores_are_dot_products() {
     for shape in SHAPES.into_iter().filter(|shape| shape[1] > 0) {
         let p = problem(shape);
-        let targets: Vec<i32> = (0..shape[0]).map(|q| (q * 37 % shape[1]) as i32).collect();
-        let want: Vec<i32> = (0..shape[0]).map(|q| p.rank(q, targets[q])).collect();
-        for (cx, half) in contexts.iter().flatten().zip([false, true].into_iter().cycle()) {
-            let got = Run { cx, p: &p, half }.ranks(&targets).expect("a clean run");
+        let targets: Vec<i32> = (0..shape[0]).map(|q| (q * 37 % (shape[1] + 1)) as i32 - 1).collect();
+        let want: Vec<f32> = (0..shape[0])
+            .map(|q| usize::try_from(targets[q]).map_or(0.0, |item| p.score(q, item) as f32))
+            .collect();
+        for (cx, half) in contexts().iter().flatten().zip([false, true].into_iter().cycle()) {
+            let got = Run { cx, p: &p, half }.scores(&targets).expect("a clean run");
             assert_eq!(got, want, "{shape:?} {:?}", cx.isa);
         }
     }
 }
 
 #[test]
-fn a_bonus_moves_the_target_alone() {
+fn count_ahead_equals_a_full_sort_and_parts_add_up() {
     let contexts = contexts();
     for shape in SHAPES.into_iter().filter(|shape| shape[1] > 0) {
         let p = problem(shape);
         let targets: Vec<i32> = (0..shape[0]).map(|q| (q * 37 % shape[1]) as i32).collect();
-        let bonus: Vec<f32> = (0..shape[0]).map(|q| [3.0, -3.0, 0.0, 0.5, -100.0][q % 5]).collect();
+        // The target's own score, others that are met by ties, and ones that are not.
+        let bars: Vec<f32> = (0..shape[0])
+            .map(|q| p.score(q, targets[q] as usize) as f32 + [0.0, 3.0, -3.0, 0.5, -100.0][q % 5])
+            .collect();
         let want: Vec<i32> = (0..shape[0])
             .map(|q| {
-                let target = targets[q];
-                let bar = p.score(q, target as usize) + f64::from(bonus[q]);
-                let ranking = p.ranking(q);
-                if !ranking.iter().any(|(id, _)| *id == target) {
-                    return shape[1] as i32 + 1;
-                }
-                let ahead =
-                    |&&(id, score): &&(i32, f64)| id != target && (score > bar || (score == bar && id < target));
-                1 + ranking.iter().filter(ahead).count() as i32
+                let (bar, target) = (f64::from(bars[q]), targets[q]);
+                let beats = |&&(id, score): &&(i32, f64)| score > bar || (score == bar && id < target);
+                p.ranking(q).iter().filter(beats).count() as i32
             })
             .collect();
-        for cx in contexts.iter().flatten() {
-            let run = Run { cx, p: &p, half: false };
-            let got = run.ranks_with(&targets, Some(&bonus)).expect("a clean run");
+        for (cx, half) in contexts.iter().flatten().zip([false, true].into_iter().cycle()) {
+            let got = Run { cx, p: &p, half }.ahead(&bars, &targets).expect("a clean run");
             assert_eq!(got, want, "{shape:?} {:?}", cx.isa);
+            for count in [2, 3] {
+                let mut sum = vec![0; shape[0]];
+                for index in 0..count {
+                    // Rows of the part that come before the target in the whole table.
+                    let before = |target: &i32| (*target as usize).saturating_sub(index).div_ceil(count) as i32;
+                    let places: Vec<i32> = targets.iter().map(before).collect();
+                    let p = part(&p, index, count);
+                    let run = Run { cx, p: &p, half };
+                    let counts = run.ahead(&bars, &places).expect("a clean run");
+                    sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+                }
+                assert_eq!(sum, want, "{shape:?} in {count} parts {:?}", cx.isa);
+            }
         }
     }
+}
+
+#[test]
+fn exp_sum_is_the_softmax_s_denominator_and_parts_add_up() {
+    const BITS: usize = 40;
+    let contexts = contexts();
+    for shape in SHAPES.into_iter().filter(|shape| shape[1] > 0) {
+        let mut p = problem(shape);
+        p.queries.iter_mut().for_each(|x| *x /= 8.0);
+        let best = |q: usize| (0..shape[1]).map(|item| p.score(q, item)).fold(f64::MIN, f64::max);
+        let bars: Vec<f32> = (0..shape[0]).map(|q| best(q) as f32).collect();
+        for cx in contexts.iter().flatten() {
+            let run = Run { cx, p: &p, half: false };
+            let got = run.exp_sums(&bars, BITS).expect("a clean run");
+            for (q, sum) in got.iter().enumerate() {
+                let want: f64 = (0..shape[1]).map(|item| (p.score(q, item) - best(q)).exp()).sum();
+                let sum = *sum as f64 / (1u64 << BITS) as f64;
+                assert!((sum - want).abs() < 1e-6 * want, "{shape:?} {sum} {want}");
+            }
+            for count in [2, 3] {
+                let mut sum = vec![0; shape[0]];
+                for index in 0..count {
+                    let p = part(&p, index, count);
+                    let run = Run { cx, p: &p, half: false };
+                    let parts = run.exp_sums(&bars, BITS).expect("a clean run");
+                    sum.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+                }
+                assert_eq!(sum, got, "{shape:?} in {count} parts {:?}", cx.isa);
+            }
+        }
+    }
+    let p = problem([2, 4097, 7]);
+    let run = Run {
+        cx: &Ctx::new(1),
+        p: &p,
+        half: false,
+    };
+    let crowded = run.exp_sums(&[0.0; 2], 50);
+    assert_eq!(crowded.map_err(|fault| fault.input), Err("bits"));
 }
 
 #[test]
@@ -255,7 +361,8 @@ fn bad_input_is_refused() {
         p: &p,
         half: false,
     };
-    assert_eq!(kind(run.ranks(&[-1; 7])), Err((FaultKind::Range, "targets")));
+    assert_eq!(kind(run.ranks(&[17; 7])), Err((FaultKind::Range, "targets")));
+    assert_eq!(kind(run.ahead(&[0.0; 7], &[18; 7])), Err((FaultKind::Range, "places")));
     let (queries, table) = ([0.0; 4], [0.0; 6]);
     let outcome: Outcome = run.with(|_, _, _| {
         let (mut ids, mut scores) = ([0; 2], [0.0; 2]);

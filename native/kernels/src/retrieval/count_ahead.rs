@@ -1,8 +1,8 @@
-//! Exact rank of one item per query, over the whole catalogue: 1 + the number of items that beat it, where an item beats
-//! it by a higher score, or by a lower id at the same score. Excluded items do not count.
+//! How many items beat a score, exactly: those with a higher one, and those with the same one that come before a place in the
+//! table. Excluded items do not count.
 //!
-//! A target that is itself excluded cannot be found: its rank is V + 1. With a bonus the target competes with its score
-//! plus the bonus; the scores of the others stay.
+//! With an item's own score and place this is its rank less one. Counts of disjoint parts of a table add up to that of the
+//! whole, whoever holds which part.
 
 use super::excluded::{Excluded, SortedLists};
 use super::scan::{Scan, Scores, Sink};
@@ -15,20 +15,21 @@ use crate::shape::check_len;
 use crate::simd::tile::NR;
 use crate::simd::{LANES, Simd};
 
-const OP: &str = "target_rank";
+const OP: &str = "count_ahead";
 const LEAST_RANGE: usize = 2048;
 
-pub struct TargetRank<'a> {
-    pub queries: Mat,       // [Q, D]
-    pub table: Rows,        // [V, D]
-    pub targets: &'a [i32], // [Q]
+pub struct CountAhead<'a> {
+    pub queries: Mat, // [Q, D]
+    pub table: Rows,  // [V, D]
+    /// The scores to beat.
+    pub bars: &'a [f32], // [Q]
+    /// Items before it, 0 to V, win a tie.
+    pub places: &'a [i32], // [Q]
     pub excluded: Option<Excluded<'a>>,
-    /// Added to the score of each target.
-    pub bonus: Option<&'a [f32]>, // [Q]
-    pub ranks: &'a mut [i32], // [Q]
+    pub counts: &'a mut [i32], // [Q]
 }
 
-pub fn target_rank(cx: &Ctx, args: TargetRank) -> Outcome {
+pub fn count_ahead(cx: &Ctx, args: CountAhead) -> Outcome {
     let scan = Scan {
         op: OP,
         queries: args.queries,
@@ -37,19 +38,12 @@ pub fn target_rank(cx: &Ctx, args: TargetRank) -> Outcome {
     };
     let (queries, items) = (args.queries.rows, args.table.rows());
     scan.check()?;
-    check_len(OP, "targets", args.targets.len(), queries)?;
-    check_len(OP, "ranks", args.ranks.len(), queries)?;
-    check_ids(OP, "targets", args.targets, items, false)?;
-    args.bonus
-        .map_or(Ok(()), |bonus| check_len(OP, "bonus", bonus.len(), queries))?;
+    check_len(OP, "bars", args.bars.len(), queries)?;
+    check_len(OP, "places", args.places.len(), queries)?;
+    check_len(OP, "counts", args.counts.len(), queries)?;
+    check_ids(OP, "places", args.places, items + 1, false)?;
     args.excluded.map_or(Ok(()), |lists| lists.check(OP, queries, items))?;
     let excluded = SortedLists::new(cx, args.excluded);
-    let mut targets = cx.scratch::<f32>(queries);
-    scan.pairs(cx, args.targets, &Disjoint::new(&mut targets));
-    let mut bars = cx.scratch::<f32>(queries);
-    for (q, bar) in bars.iter_mut().enumerate() {
-        *bar = targets[q] + args.bonus.map_or(0.0, |bonus| bonus[q]);
-    }
     let ranges = scan.ranges();
     let mut beaten = cx.scratch::<i32>(ranges * queries);
     let mut cursors = cx.scratch::<Cursor>(ranges * queries);
@@ -57,22 +51,15 @@ pub fn target_rank(cx: &Ctx, args: TargetRank) -> Outcome {
     cursors.fill(Cursor::START);
     let count = Count {
         queries,
-        ids: args.targets,
-        scores: &bars,
+        places: args.places,
+        bars: args.bars,
         beaten: Disjoint::new(&mut beaten),
         cursors: Disjoint::new(&mut cursors),
         excluded: &excluded,
     };
     scan.run(cx, &count)?;
-    for (q, rank) in args.ranks.iter_mut().enumerate() {
-        *rank = match excluded.of(q).binary_search(&args.targets[q]) {
-            Ok(_) => items as i32 + 1,
-            // A target whose bonus is negative beats itself once.
-            Err(_) => {
-                let ahead = (0..ranges).map(|range| beaten[range * queries + q]).sum::<i32>();
-                1 + ahead - i32::from(targets[q] > bars[q])
-            }
-        };
+    for (q, count) in args.counts.iter_mut().enumerate() {
+        *count = (0..ranges).map(|range| beaten[range * queries + q]).sum();
     }
     Ok(())
 }
@@ -97,8 +84,8 @@ unsafe impl Pod for Cursor {}
 
 struct Count<'a> {
     queries: usize,
-    ids: &'a [i32],
-    scores: &'a [f32],
+    places: &'a [i32],
+    bars: &'a [f32],
     beaten: Disjoint<'a, i32>,
     cursors: Disjoint<'a, Cursor>,
     excluded: &'a SortedLists<'a>,
@@ -107,7 +94,7 @@ struct Count<'a> {
 impl Sink for Count<'_> {
     #[inline(always)]
     unsafe fn take<V: Simd>(&self, s: &Scores) {
-        let (target, bar) = (self.ids[s.query], self.scores[s.query]);
+        let (place, bar) = (self.places[s.query], self.bars[s.query]);
         let slot = s.range * self.queries + s.query;
         // SAFETY: a query's scores in a range come from one task; sixteen scores are two vectors.
         unsafe {
@@ -122,24 +109,24 @@ impl Sink for Count<'_> {
                 *beaten += above.sum() as i32;
             } else {
                 // A tie, or the last few items.
-                *beaten += (0..s.count).filter(|&i| beats(s, i, target, bar)).count() as i32;
+                *beaten += (0..s.count).filter(|&i| beats(s, i, place, bar)).count() as i32;
             }
             let next = &mut self.cursors.range(slot, 1)[0];
             if next.id < (s.item + s.count) as i32 {
-                *beaten -= self.skip(s, next, target, bar);
+                *beaten -= self.skip(s, next, place, bar);
             }
         }
     }
 }
 
-fn beats(s: &Scores, i: usize, target: i32, bar: f32) -> bool {
-    s.scores[i] > bar || (s.scores[i] == bar && ((s.item + i) as i32) < target)
+fn beats(s: &Scores, i: usize, place: i32, bar: f32) -> bool {
+    s.scores[i] > bar || (s.scores[i] == bar && ((s.item + i) as i32) < place)
 }
 
 impl Count<'_> {
     /// Moves the cursor past these items; returns how many excluded ones were counted.
     #[inline(never)]
-    fn skip(&self, s: &Scores, cursor: &mut Cursor, target: i32, bar: f32) -> i32 {
+    fn skip(&self, s: &Scores, cursor: &mut Cursor, place: i32, bar: f32) -> i32 {
         let excluded = self.excluded.of(s.query);
         if cursor.id == Cursor::START.id {
             cursor.at = excluded.partition_point(|&id| id < s.item as i32);
@@ -148,7 +135,7 @@ impl Count<'_> {
         let mut counted = 0;
         while let Some(&id) = excluded.get(cursor.at).filter(|&&id| id < end) {
             let repeated = cursor.at > 0 && excluded[cursor.at - 1] == id;
-            counted += i32::from(!repeated && beats(s, id as usize - s.item, target, bar));
+            counted += i32::from(!repeated && beats(s, id as usize - s.item, place, bar));
             cursor.at += 1;
         }
         cursor.id = excluded.get(cursor.at).copied().unwrap_or(i32::MAX);

@@ -1,0 +1,69 @@
+// Ranks that evaluate the same model in many ways, one after the other: on some of them, in groups of a size. Rank 0 prints a
+// line of JSON for each way: what validation, baselines, priors and test found, and the most that a rank held.
+//
+//   evaluate.mjs <ways as JSON: [{ name, store, ranks, groupSize, settings }]>
+import { parseAssignments, resolveConfig } from '../../../dist/config/resolve.js';
+import { SequenceStore } from '../../../dist/data/store/sequence-store.js';
+import { gatherJson } from '../../../dist/dist/comm/communicator.js';
+import { joinRanks } from '../../../dist/dist/launch/join-ranks.js';
+import { formGroups } from '../../../dist/dist/shard/rank-groups.js';
+import { countItems } from '../../../dist/eval/known-events.js';
+import { fitPriors } from '../../../dist/eval/priors/fit-priors.js';
+import { evaluateModel } from '../../../dist/jobs/evaluate.js';
+import { shapeModel } from '../../../dist/jobs/shape-model.js';
+import { validation } from '../../../dist/jobs/validation.js';
+import { Device } from '../../../dist/native/device.js';
+import { Learner } from '../../../dist/train/learner.js';
+
+const ranks = joinRanks();
+const made = new Map();
+for (const { name, store, ranks: count, groupSize, settings } of JSON.parse(process.argv[2])) {
+  const takesPart = ranks.world.rank < count;
+  const key = `${count}/${groupSize}`;
+  if (!made.has(key)) {
+    const world = ranks.world.split(takesPart ? 0 : 1, ranks.world.rank);
+    made.set(key, takesPart ? await formGroups(world, groupSize) : undefined);
+  }
+  if (takesPart) {
+    const found = await evaluate(made.get(key), SequenceStore.open(store), settings);
+    if (ranks.world.rank === 0) process.stdout.write(`${JSON.stringify({ name, ...found })}\n`);
+  }
+  await gatherJson(ranks.world, name); // nobody runs ahead: communicators are made in one order
+}
+ranks.close();
+
+async function evaluate(groups, source, settings) {
+  const config = resolveConfig(parseAssignments(settings));
+  const { exclude, targets } = config.evaluation;
+  const device = Device.open({ threads: 1 });
+  const shape = shapeModel(config, source);
+  const learner = new Learner({ device, config, shape, counts: countItems(source, 'validation'), groups });
+  const model = learner.evaluated;
+  const { maxLength } = model.definition;
+  const before = device.stats().reservedBytes;
+  const { validate, baselines } = validation(learner, source, config, groups);
+  const value = await validate(model);
+  const validated = device.stats().reservedBytes;
+  const fitted = await fitPriors({ device, source, maxLength, exclude, targets, ranked: model, metric: 'mrr', ranks: groups });
+  const how = { source, config, part: 'test', priors: fitted.weights, segments: true, ranks: groups };
+  const { report, ranks: found } = await evaluateModel({ model, ...how });
+  const tested = device.stats().reservedBytes;
+  const { seconds: _, ...figures } = report;
+  const result = { value, baselines: await baselines?.(), fitted, figures, found: [...found.ranks] };
+  device.dispose();
+  const all = await gatherJson(groups.world, {
+    same: JSON.stringify(result),
+    bytes: { validation: validated - before, test: tested - before },
+    rows: model.items.value.rows,
+  });
+  const most = of => Math.max(...all.map(of));
+  return {
+    result,
+    agreed: all.every(({ same }) => same === all[0].same),
+    held: {
+      rows: most(({ rows }) => rows),
+      validation: most(({ bytes }) => bytes.validation),
+      test: most(({ bytes }) => bytes.test),
+    },
+  };
+}
