@@ -1,8 +1,9 @@
-// What stale rows do to quality: trains the same run with staleness 0, 1 and 2 and several seeds, and prints HR@10 and NDCG@10
+// What stale rows, and rows sent in FP16, do to quality: trains the same run with staleness 0, 1 and 2 and several seeds, and prints HR@10 and NDCG@10
 // on the test events with their spread, beside alpha, the share of rows that were read before an update that changed them.
 // docs/semi-async.md has the theory. Without a log it makes a small one.
 //
-//   npm run build && node scripts/staleness.mjs [--log events.csv ...] [--seeds 3] [--set key=value ...] [--json] [-- prepare flags]
+//   npm run build && node scripts/staleness.mjs [--log events.csv ...] [--seeds 3] [--staleness 0 ...] [--wire f16]
+//     [--set key=value ...] [--json] [-- prepare flags]
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,12 +16,13 @@ const { values, positionals: prepareFlags } = parseArgs({
   options: {
     log: { type: 'string', multiple: true },
     seeds: { type: 'string', default: '3' },
+    staleness: { type: 'string', multiple: true, default: ['0', '1', '2'] },
+    wire: { type: 'string', multiple: true, default: ['f32'] },
     set: { type: 'string', multiple: true, default: [] },
     json: { type: 'boolean', default: false },
   },
 });
 const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
-const STALENESS = [0, 1, 2];
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-staleness-'));
 
 function turbogr(...words) {
@@ -47,9 +49,9 @@ const NEEDED = [
   'optimizer.tableLr=0.05',
 ];
 
-function trainOnce(store, staleness, seed) {
-  const run = join(folder, `${basename(store)}-${staleness}-${seed}`);
-  const settings = [...NEEDED, ...values.set, `staleness=${staleness}`, `seed=${seed}`];
+function trainOnce(store, { staleness, wire }, seed) {
+  const run = join(folder, `${basename(store)}-${staleness}-${wire}-${seed}`);
+  const settings = [...NEEDED, ...values.set, `staleness=${staleness}`, `wire=${wire}`, `seed=${seed}`];
   const { test } = JSON.parse(turbogr('train', store, '--run', run, '--json', ...settings.flatMap(s => ['--set', s])));
   const events = readFileSync(join(run, 'events.jsonl'), 'utf8').trim().split('\n');
   const stale = events
@@ -64,17 +66,18 @@ const mean = list => list.reduce((sum, x) => sum + x, 0) / list.length;
 const spread = list =>
   Math.sqrt(mean(list.map(x => (x - mean(list)) ** 2)) * (list.length / Math.max(1, list.length - 1)));
 
+const ways = values.wire.flatMap(wire => values.staleness.map(staleness => ({ staleness, wire })));
 const rows = [];
 try {
   for (const log of values.log ?? [ownLog()]) {
     const store = join(folder, basename(log).replace(/\..*$/, ''));
     turbogr('prepare', log, '--out', store, ...prepareFlags);
-    for (const staleness of STALENESS) {
-      const found = Array.from({ length: Number(values.seeds) }, (_, seed) => trainOnce(store, staleness, seed + 1));
+    for (const way of ways) {
+      const found = Array.from({ length: Number(values.seeds) }, (_, seed) => trainOnce(store, way, seed + 1));
       const column = name => found.map(run => run[name]);
       rows.push({
         log: basename(store),
-        staleness,
+        ...way,
         seeds: found.length,
         hr_at_10: mean(column('hr')),
         hr_spread: spread(column('hr')),
@@ -84,7 +87,7 @@ try {
       });
       const { hr_at_10, hr_spread, ndcg_at_10, ndcg_spread, alpha } = rows.at(-1);
       console.error(
-        `${basename(store)} staleness ${staleness}: hr@10 ${hr_at_10.toFixed(4)} ± ${hr_spread.toFixed(4)}, ` +
+        `${basename(store)} staleness ${way.staleness}, wire ${way.wire}: hr@10 ${hr_at_10.toFixed(4)} ± ${hr_spread.toFixed(4)}, ` +
           `ndcg@10 ${ndcg_at_10.toFixed(4)} ± ${ndcg_spread.toFixed(4)}, alpha ${alpha.toFixed(3)}`,
       );
     }

@@ -1,6 +1,6 @@
 // `turbogr bench network`: four ranks as two nodes of two, with a slow link between them, in network namespaces that are made
 // for it and removed afterwards. Rows fetched over the link (one group of all ranks) against rows fetched inside a node
-// (groups of two, gradients reconciled between them); synchronous, exact and stale.
+// (groups of two, gradients reconciled between them); synchronous, exact and stale; rows sent in f32 and in FP16.
 //
 //   forward_ms      exchanges that fetch a step's rows, on the rank that comes to them last: transfer, not waiting
 //   comm_ms         all exchanges of a step, on the rank that is in them for the shortest time
@@ -37,18 +37,28 @@ const CASE: RankCase = {
 const QUICK = { d: 32, heads: 1, tokens: 256, rows: 10_000, pool: 256 };
 
 type Staleness = 0 | 1 | 'exact';
-const SCHEMES: readonly { groupSize: number; staleness: Staleness }[] = [
+interface Scheme {
+  groupSize: number;
+  staleness: Staleness;
+  wire?: NetworkRow['wire'];
+}
+
+const SCHEMES: readonly Scheme[] = [
   { groupSize: RANKS, staleness: 0 },
   { groupSize: PER_NODE, staleness: 0 },
   { groupSize: RANKS, staleness: 'exact' },
   { groupSize: RANKS, staleness: 1 },
   { groupSize: PER_NODE, staleness: 'exact' },
   { groupSize: PER_NODE, staleness: 1 },
+  { groupSize: RANKS, staleness: 0, wire: 'f16' },
+  { groupSize: PER_NODE, staleness: 0, wire: 'f16' },
 ];
 
 export interface NetworkRow extends TurnShares {
   group_size: number;
   staleness: Staleness;
+  /** How rows are sent. */
+  wire: 'f32' | 'f16';
   step_ms: number;
   forward_ms: number;
   comm_ms: number;
@@ -104,7 +114,7 @@ export async function benchNetwork(how: Measuring): Promise<NetworkRow[]> {
 }
 
 export function rowOf(
-  { groupSize, staleness }: { groupSize: number; staleness: Staleness },
+  { groupSize, staleness, wire = 'f32' }: Scheme,
   { turns, changed }: SchemeTurns,
   steps: number,
 ): NetworkRow {
@@ -113,6 +123,7 @@ export function rowOf(
   return {
     group_size: groupSize,
     staleness,
+    wire,
     step_ms: (median(turns.map(turn => Math.max(...turn.map(({ wall }) => wall)))) / steps) * 1e3,
     forward_ms: (onLast(({ fetching }) => fetching) / steps) * 1e3,
     comm_ms: (onLast(({ comm }) => comm) / steps) * 1e3,
@@ -128,6 +139,7 @@ function describe({ gbit, size }: Required<Measuring>, rows: readonly NetworkRow
   const cells = rows.map(row => [
     row.group_size === RANKS ? 'one group' : `groups of ${row.group_size}`,
     String(row.staleness),
+    row.wire,
     row.step_ms.toFixed(0),
     row.forward_ms.toFixed(1),
     row.node_mb.toFixed(1),
@@ -138,6 +150,7 @@ function describe({ gbit, size }: Required<Measuring>, rows: readonly NetworkRow
   const names = [
     'tables',
     'staleness',
+    'wire',
     'step ms',
     'rows ms',
     'MB out',

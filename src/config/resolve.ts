@@ -179,6 +179,17 @@ function checkStaleness({ staleness, loss, optimizer }: Config): void {
   );
 }
 
+/** Rows are rounded on their way where a step fetches some of them, and only once. */
+function checkWire({ wire, loss, optimizer: { tableStorage } }: Config): void {
+  if (wire === 'f32') return;
+  const against =
+    loss.kind === 'full-softmax'
+      ? 'loss.kind = full-softmax, which fetches no rows'
+      : tableStorage !== 'f32' && `optimizer.tableStorage = ${tableStorage}, whose rows have 16 bits already`;
+  if (!against) return;
+  throw new UserError('bad-value', `config: wire = ${wire} with ${against}`, 'Leave wire at f32.');
+}
+
 /** Derived values and rules that span several keys. */
 function finish(config: Config): ResolvedConfig {
   const { model } = config;
@@ -199,6 +210,7 @@ function finish(config: Config): ResolvedConfig {
   checkNegatives(config.loss.negatives);
   checkTables(config);
   checkStaleness(config);
+  checkWire(config);
   const width = model.d / model.heads;
   return { ...config, model: { ...model, dqk: model.dqk ?? width, dv: model.dv ?? width } };
 }

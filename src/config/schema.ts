@@ -208,6 +208,12 @@ export const configSchema = z.strictObject({
     .describe(
       'steps by which item rows may be read before the updates are in, so that fetching them costs no time; exact: fetched one step early, changed rows again; the weights of 0',
     ),
+  wire: z
+    .enum(['f32', 'f16'])
+    .default('f32')
+    .describe(
+      'how item rows come from the ranks that hold them, for training: f16 halves their bytes and rounds what is read, on any number of ranks alike',
+    ),
   groupSize: positive
     .max(65_536)
     .optional()

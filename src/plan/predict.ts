@@ -61,8 +61,9 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
 
   // Rows of one lane that come from other ranks of the group, and how many of them from other hosts.
   const inGroup = Math.min(groupSize, perHost);
-  const fetched = work.uniqueRows(1) * (1 - 1 / groupSize) * rowBytes;
-  const fetchedFar = work.uniqueRows(1) * away(groupSize, inGroup) * rowBytes;
+  const fetchedRow = work.width * work.fetchedBytes;
+  const fetched = work.uniqueRows(1) * (1 - 1 / groupSize) * fetchedRow;
+  const fetchedFar = work.uniqueRows(1) * away(groupSize, inGroup) * fetchedRow;
   const returned = work.uniqueRows(lanes) * rowBytes;
   const groups = ranks / groupSize;
   const shard = (work.uniqueRows(lanes * groupSize) / groupSize) * rowBytes * (groups - 1);

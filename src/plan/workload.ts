@@ -31,6 +31,8 @@ export interface Workload {
   denseTensors: number;
   /** Floats of optimiser state per row. */
   rowState: number;
+  /** Bytes of a number in rows that are fetched; gradients come back as f32. */
+  fetchedBytes: number;
   /** Floats that a token leaves behind for backward, per unit of width and block. */
   activations: number;
   /** Different rows that so many lanes read together. */
@@ -67,6 +69,7 @@ export function workloadOf(config: ResolvedConfig, log: LogShape): Workload {
     denseParameters: dense + (model.maxLength + model.outputSlots) * model.d,
     denseTensors: definition.parameters.length + 1,
     rowState: ROW_STATE[optimizer.table] * model.d + (optimizer.table === 'row-adagrad' ? 1 : 0),
+    fetchedBytes: config.wire === 'f16' ? 2 : 4,
     activations: ACTIVATIONS[model.kind],
     uniqueRows: remembered(lanes => (full ? log.items : uniqueRows(bins, drawsOf(lanes)))),
     collisions: remembered(lanes => (full ? 1 : collisions(bins, drawsOf(1), drawsOf(lanes)))),

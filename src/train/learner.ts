@@ -138,7 +138,8 @@ export class Learner {
       encoderDraws: countEncoderDraws(this.model),
       groups,
       divided,
-      staged: staged || divided || config.staleness !== 0,
+      staged: staged || divided || config.staleness !== 0 || config.wire !== 'f32',
+      wire: config.wire,
       stale: new StaleRows(device, this.model.items, config.staleness, rowStream),
       rankSum:
         ranks && new RankSum({ ...ranks, stream: streamOf(this.#kind, 'reduce'), early: this.#kind === 'overlapped' }),

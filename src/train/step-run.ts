@@ -1,6 +1,7 @@
 // One optimiser step: the stages of its lanes, in the order of a schedule, and the sum of their gradients in the order of
 // the lane tree. Everything is enqueued; nothing here waits but for what ranks tell each other.
 
+import type { ResolvedConfig } from '../config/schema.js';
 import { gatherJson } from '../dist/comm/communicator.js';
 import { SingleRank } from '../dist/comm/single-rank.js';
 import type { RankGroups } from '../dist/shard/rank-groups.js';
@@ -38,6 +39,8 @@ export interface StepParts {
   divided: boolean;
   /** Whether lanes read copies of their rows instead of the table. */
   staged: boolean;
+  /** How the copies are stored and sent, where they are not as the table is. */
+  wire: ResolvedConfig['wire'];
   stale: StaleRows;
   /** How gradients of several ranks are summed; absent on a rank of its own. */
   rankSum?: RankSum | undefined;
@@ -203,7 +206,7 @@ export class StepRun {
   }
 
   #fetch(ids: Tensor<'i32'> | undefined, { number }: Round, stream: StreamName): RowFetch {
-    const { device, model, groups, divided, stale, objective } = this.#parts;
+    const { device, model, groups, divided, stale, objective, wire } = this.#parts;
     const { lanes, laneTokens, rates } = this.#input;
     const { group, world } = groups;
     const first = world.rank - group.rank;
@@ -213,7 +216,8 @@ export class StepRun {
       return Math.min(objective.mostRows(tokens)!, model.items.vocabulary);
     });
     const owners = { device, table: model.items, group: divided ? group : ALONE };
-    const fetch = new RowFetch(owners, { ids, rooms, instead: stale.before(rates.step), stream });
+    const dtype = wire === 'f16' ? wire : model.items.value.dtype;
+    const fetch = new RowFetch(owners, { ids, rooms, instead: stale.before(rates.step), dtype, stream });
     this.#fetches.push(fetch);
     return fetch;
   }

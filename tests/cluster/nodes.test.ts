@@ -73,6 +73,7 @@ test.skipIf(WHY !== undefined)('a maker that is killed leaves no node and no pro
 interface Row {
   group_size: number;
   staleness: 0 | 1 | 'exact';
+  wire: 'f32' | 'f16';
   forward_ms: number;
   node_mb: number;
   changed: number;
@@ -86,14 +87,17 @@ test.skipIf(WHY !== undefined || !MPIS.includes('openmpi'))('bench network measu
   const { code, stdout } = await run(process.execPath, [MAIN, 'bench', 'network', '--quick', '--json']);
   expect(code).toBe(0);
   const { rows }: { rows: Row[] } = JSON.parse(stdout);
-  expect(rows.map(row => `${row.group_size}/${row.staleness}`)).toEqual([
-    '4/0',
-    '2/0',
-    '4/exact',
-    '4/1',
-    '2/exact',
-    '2/1',
+  expect(rows.map(row => `${row.group_size}/${row.staleness}/${row.wire}`)).toEqual([
+    '4/0/f32',
+    '2/0/f32',
+    '4/exact/f32',
+    '4/1/f32',
+    '2/exact/f32',
+    '2/1/f32',
+    '4/0/f16',
+    '2/0/f16',
   ]);
+  expect(rows[6]!.node_mb).toBeLessThan(rows[0]!.node_mb); // rows cross the link in half as many bytes
   for (const { forward_ms, node_mb, compute_ratio, exposed_comm, wait, free } of rows) {
     expect(forward_ms).toBeGreaterThan(0);
     expect(node_mb).toBeGreaterThan(0);
@@ -107,5 +111,7 @@ test.skipIf(WHY !== undefined || !MPIS.includes('openmpi'))('bench network measu
     'ahead',
     'ahead',
     'ahead',
+    0,
+    0,
   ]);
 });

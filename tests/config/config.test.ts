@@ -68,6 +68,15 @@ test('bad values are named with their key', () => {
   expect(refusal({ evaluation: { metric: 'auc' } }).remedy).toContain('hr@k');
 });
 
+test('rows are sent in FP16 where some are fetched, and are f32', () => {
+  expect(resolveConfig({ wire: 'f16', loss: { kind: 'bce' } }).wire).toBe('f16');
+  expect(() => resolveConfig({ wire: 'f16', loss: { kind: 'full-softmax' } })).toThrow(
+    'wire = f16 with loss.kind = full',
+  );
+  const halves = { table: 'row-adagrad', tableStorage: 'f16' } as const;
+  expect(() => resolveConfig({ wire: 'f16', loss: { kind: 'bce' }, optimizer: halves })).toThrow('16 bits already');
+});
+
 test('every recipe resolves', () => {
   for (const recipe of Object.keys(RECIPES)) expect(resolveConfig({ recipe }).model.d).toBeGreaterThan(0);
 });
