@@ -23,8 +23,8 @@ const MOST_OWN = 300;
 const MOST_SUCCESSORS = 150;
 /** Items before the last one whose successors are features too, how many of each, and of those before them. */
 const CONTEXT_ITEMS = 5;
-const MOST_CONTEXT = 100;
-const MOST_BEFORE = 40;
+const MOST_CONTEXT = 40;
+const MOST_BEFORE = 10;
 const MOST_NEAR_PAIRS = 2e7;
 /** Share of the events that is recent. */
 const RECENT = 0.1;
