@@ -10,7 +10,7 @@ export const SETTINGS: Readonly<Record<string, readonly string[]>> = {
     'optimizer.ema=0.9',
   ],
   'hstu, bce, adamw, clip': ['loss.kind=bce', 'optimizer.table=adamw', 'optimizer.clip=1'],
-  'hstu, sampled softmax, lazy-adam, rows sent in FP16': ['optimizer.table=lazy-adam', 'wire=f16'],
+  'hstu, rows sent in 16 bits, lazy-adam, clip': ['optimizer.table=lazy-adam', 'optimizer.clip=1', 'wire=f16'],
   'fuxi, full softmax, lazy-adam': ['model.kind=fuxi', 'loss.kind=full-softmax', 'optimizer.table=lazy-adam'],
   'sasrec, gbce with popularity and history mask, row-adagrad': [
     'model.kind=sasrec',
