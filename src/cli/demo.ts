@@ -25,6 +25,7 @@ const CONFIG = defineConfig({
   batch: { tokens: 4096 },
   epochs: 20,
   evaluation: { cutoffs: [1, 5, 10, 50] },
+  priors: 'auto',
 });
 
 /** Users shown at the end. */
