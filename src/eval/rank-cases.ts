@@ -13,7 +13,7 @@ import { caseBatch, caseBatches, type CaseOptions } from './cases.js';
 import { CatalogueScan } from './catalogue-scan.js';
 import { encodeRounds, lastTokens } from './encode-rounds.js';
 import { placeOf } from './item-place.js';
-import { joined } from './lists.js';
+import { joined, type Lists } from './lists.js';
 import type { RankedCases } from './metrics.js';
 
 export interface RankOptions extends Omit<CaseOptions, 'maxLength'> {
@@ -53,16 +53,8 @@ export async function rankCases({ model, listLength = 0, ...options }: RankOptio
     },
   });
   for await (const { kept, states } of rounds) {
-    const { users, targets, left, last } = kept;
     using scan = await CatalogueScan.begin(rows, { queries: states });
-    const part = { users, targets, ranks: await scan.ranks(targets, left) };
-    if (listLength === 0) {
-      parts.push({ ...part, ...NO_LISTS });
-      continue;
-    }
-    const { ids: lists } = await scan.best(listLength, left);
-    const { ids: first } = await scan.best(1);
-    parts.push({ ...part, lists, selfFirst: first.filter((item, c) => item === last[c]) });
+    parts.push(await rankBatch(scan, kept, listLength));
   }
   return await joinRanks(ranks.world, parts, source.items);
 }
@@ -77,7 +69,24 @@ export interface RankedBatch {
   selfFirst: Int32Array;
 }
 
-export const NO_LISTS = { lists: new Int32Array(0), selfFirst: new Int32Array(0) };
+/** Cases to be ranked. */
+export interface CaseTargets {
+  users: Int32Array;
+  targets: Int32Array;
+  /** Left out of the ranking. */
+  left: Lists;
+  /** The last input item of each. */
+  last: ArrayLike<number | undefined>;
+}
+
+export async function rankBatch(scan: CatalogueScan, cases: CaseTargets, listLength: number): Promise<RankedBatch> {
+  const { users, targets, left, last } = cases;
+  const ranks = await scan.ranks(targets, left);
+  if (listLength === 0) return { users, targets, ranks, lists: new Int32Array(0), selfFirst: new Int32Array(0) };
+  const { ids: lists } = await scan.best(listLength, left);
+  const { ids: first } = await scan.best(1);
+  return { users, targets, ranks, lists, selfFirst: first.filter((item, c) => item === last[c]) };
+}
 
 /** The batches of all ranks. Collective. */
 export async function joinRanks(

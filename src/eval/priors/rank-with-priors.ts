@@ -5,7 +5,7 @@ import type { Device } from '../../native/device.js';
 import type { Model } from '../../nn/model.js';
 import type { CaseOptions } from '../cases.js';
 import { listsOf } from '../lists.js';
-import { joinRanks, type ModelRanks, NO_LISTS, type RankedBatch } from '../rank-cases.js';
+import { joinRanks, type ModelRanks, rankBatch, type RankedBatch } from '../rank-cases.js';
 import type { LogPriors } from './log-priors.js';
 import { logitRows, priorCases } from './prior-cases.js';
 import { PriorScorer } from './prior-scorer.js';
@@ -29,15 +29,8 @@ export async function rankWithPriors(options: PriorRankOptions): Promise<ModelRa
   const parts: RankedBatch[] = [];
   for await (const { users, targets, ...cases } of priorCases(which, ranked)) {
     using scan = await scorer.scan(cases);
-    const left = listsOf(cases.excluded);
-    const part = { users, targets, ranks: await scan.ranks(targets, left) };
-    if (listLength === 0) {
-      parts.push({ ...part, ...NO_LISTS });
-      continue;
-    }
-    const { ids: lists } = await scan.best(listLength, left);
-    const { ids: first } = await scan.best(1);
-    parts.push({ ...part, lists, selfFirst: first.filter((item, c) => item === cases.histories[c]!.at(-1)) });
+    const last = cases.histories.map(history => history.at(-1));
+    parts.push(await rankBatch(scan, { users, targets, left: listsOf(cases.excluded), last }, listLength));
   }
   return await joinRanks(ranks.world, parts, source.items);
 }
