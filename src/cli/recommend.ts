@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { Command } from '@commander-js/extra-typings';
 import { z } from 'zod';
-import { ITEM_FILTER, type ItemFilter } from '../data/items/item-filter.js';
+import { checkFilter, type ItemFilter } from '../data/items/item-filter.js';
 import { blameStore } from '../data/store/damaged-store.js';
 import { recommendAll, type RecommendAllOptions } from '../jobs/recommend-all.js';
 import { openRecommender, type Recommender } from '../jobs/recommend.js';
@@ -149,7 +149,5 @@ export function jsonFilter(text: string): ItemFilter {
   } catch {
     json = undefined;
   }
-  const filter = ITEM_FILTER.safeParse(json);
-  if (filter.success) return filter.data;
-  throw new UserError('bad-filter', `--filter ${text} is no filter`, 'For example: --filter \'{"genre": "comedy"}\'');
+  return checkFilter(json ?? text);
 }

@@ -50,7 +50,7 @@ export function verdict(report: EvaluationReport, { stillImproving = false } = {
   if (selfFirst > SELF_SHARE && selfFirst > SELF_EXCESS * selfTargets) {
     lines.push(
       `it ranks the item just seen first in ${percent(selfFirst)} of the cases, where ${percent(selfTargets)} of the targets are: ` +
-        'set priors: auto, or loss.kind: full-softmax',
+        (report.priors ? REMEDIES.tune : 'set priors: auto, or loss.kind: full-softmax'),
     );
   }
   return { wins, lines, ...(!wins && { remedy }) };

@@ -1,7 +1,7 @@
 // The items a request may be answered with: those that meet its filter and are on its list.
 
 import type { ItemColumns } from '../data/items/item-columns.js';
-import { filterItems, type ItemFilter } from '../data/items/item-filter.js';
+import { checkFilter, filterItems, type ItemFilter } from '../data/items/item-filter.js';
 import type { Candidates } from '../eval/item-ranker.js';
 import type { KnownItems } from './known-items.js';
 
@@ -20,15 +20,7 @@ export class CandidateFilter {
 
   /** Undefined means the whole catalogue. The same filter gives the same object, so that a batch shares its scan. */
   choose(filter: ItemFilter, allow?: readonly (string | number)[]): Candidates | undefined {
-    const filtered = Object.keys(filter).length > 0;
-    if (!filtered && !allow) return undefined;
-    const key = JSON.stringify(filter);
-    const known = filtered ? this.#filtered.get(key) : undefined;
-    const met = known ?? (filtered ? { ids: filterItems(this.#columns(), filter, this.#items.count) } : undefined);
-    if (met && !known) {
-      if (this.#filtered.size >= MOST_FILTERS) this.#filtered.clear();
-      this.#filtered.set(key, met);
-    }
+    const met = this.#met(filter);
     if (!allow) return met;
     const allowed = new Set(allow.map(item => this.#items.find(item)).filter(id => id !== undefined));
     const within = met && new Set(met.ids);
@@ -37,6 +29,17 @@ export class CandidateFilter {
         .filter(id => within?.has(id) ?? true)
         .sort(),
     };
+  }
+
+  #met(filter: ItemFilter): Candidates | undefined {
+    const key = JSON.stringify(filter);
+    if (key === '{}') return undefined;
+    const known = this.#filtered.get(key);
+    if (known) return known;
+    const met = { ids: filterItems(this.#columns(), checkFilter(filter), this.#items.count) };
+    if (this.#filtered.size >= MOST_FILTERS) this.#filtered.clear();
+    this.#filtered.set(key, met);
+    return met;
   }
 
   /** To be called when the columns have changed. */

@@ -57,7 +57,7 @@ export class KnownItems {
     let known = 0;
     let last: number | undefined;
     for (const given of history) {
-      const event: HistoryEvent = typeof given === 'object' ? given : { item: given };
+      const event = eventOf(given);
       const id = options.unknown === 'skip' ? this.find(event.item) : this.require(event.item);
       if (id === undefined) continue;
       items[known] = id;
@@ -100,4 +100,15 @@ export class KnownItems {
     this.#gap ??= this.#catalogue.longestGap;
     return presentMoment(this.#catalogue.timeKind, last, this.#gap);
   }
+}
+
+/** Requests from plain JavaScript are not checked by a compiler. */
+function eventOf(given: HistoryInput[number] | null): HistoryEvent {
+  const event = typeof given === 'object' ? given : { item: given };
+  if (event && ['string', 'number'].includes(typeof event.item)) return event;
+  throw new UserError(
+    'bad-history',
+    `a history holds ${JSON.stringify(given)}`,
+    'Give each event as an item id, or as { item, time, action }.',
+  );
 }

@@ -86,6 +86,16 @@ test('allow and deny lists hold', async () => {
   await expect(recommender.rank(history, ['unknown'])).rejects.toThrow('unknown');
 });
 
+test('what plain JavaScript may send is refused by name, and spoils nothing', async () => {
+  const asked = (history: string, options: string) =>
+    recommender.recommend(JSON.parse(history), { at: 2e9, ...JSON.parse(options) });
+  for (const history of ['[null]', '[{}]', '[[1]]', '[true]', '[{"item": null}]'])
+    await expect(asked(history, '{}')).rejects.toThrow('a history holds');
+  for (const filter of ['5', '"comedy"', '[]', '{"year": null}', '{"year": {"near": 1990}}'])
+    await expect(asked('[]', `{"filter": ${filter}}`)).rejects.toThrow('is no filter');
+  expect(await asked('[]', '{"k": 2}')).toHaveLength(2);
+});
+
 test('filters on columns of an items file, which also describes items', async () => {
   const history = recommender.historyAt(3);
   await expect(recommender.recommend(history, { filter: { genre: 'comedy' } })).rejects.toThrow('no column "genre"');

@@ -24,6 +24,12 @@ export const ITEM_FILTER = z
   .describe('conditions on item columns, all of which must hold: a value, a list of values, or bounds');
 export type ItemFilter = z.infer<typeof ITEM_FILTER>;
 
+export function checkFilter(filter: unknown): ItemFilter {
+  const found = ITEM_FILTER.safeParse(filter);
+  if (found.success) return found.data;
+  throw new UserError('bad-filter', `${JSON.stringify(filter)} is no filter`, 'For example: {"genre": "comedy"}');
+}
+
 /** Ascending dense ids of the items that meet the filter, among the first `named`. */
 export function filterItems(columns: ItemColumns, filter: ItemFilter, named: number): Int32Array {
   const tests = Object.entries(filter).map(([name, condition]) => {
