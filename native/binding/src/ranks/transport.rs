@@ -11,8 +11,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two tests of an exchange under way. Of 20 to 500 us tried, 50 to 200 expose the least time on shared cores.
-const NAP: Duration = Duration::from_micros(100);
+/// A nap between two tests of exchanges under way is this part of the time in which none has moved: a rank that waits long
+/// for a slower one wakes seldom, since each wake takes its core from computing, and is late by little of what it waited.
+const NAP_PART: u32 = 8;
+const SHORTEST_NAP: Duration = Duration::from_micros(50);
+const LONGEST_NAP: Duration = Duration::from_millis(2);
 /// Tests before the first nap: short messages between ranks of one node are done by then. They do not yield: on a core
 /// that computes a yield lasts a whole slice of the scheduler, far longer than a nap.
 const EAGER_TESTS: u32 = 50;
@@ -164,6 +167,7 @@ fn closed(what: &str) -> crate::fault::NativeFault {
 fn serve(shim: &Shim, inbox: &Inbox, signs: &Signs, size: usize) {
     let mut under_way: Vec<UnderWay> = Vec::new();
     let mut tests = 0;
+    let mut last_move = Instant::now();
     let mut last_pulse: Option<Instant> = None;
     loop {
         signs.transport_ran();
@@ -212,6 +216,9 @@ fn serve(shim: &Shim, inbox: &Inbox, signs: &Signs, size: usize) {
             moved = true;
             (under_way.remove(at).done)(outcome);
         }
+        if moved {
+            last_move = Instant::now();
+        }
         signs.waiting(!under_way.is_empty(), moved, waits_for);
         if under_way.is_empty() {
             let jobs = inbox.lock();
@@ -222,7 +229,7 @@ fn serve(shim: &Shim, inbox: &Inbox, signs: &Signs, size: usize) {
             tests += 1;
             std::hint::spin_loop();
         } else {
-            std::thread::sleep(NAP);
+            std::thread::sleep((last_move.elapsed() / NAP_PART).clamp(SHORTEST_NAP, LONGEST_NAP));
         }
     }
 }
