@@ -1,12 +1,19 @@
-// What an epoch costs, roughly and the same on every machine: forward and backward are six FLOPs per weight and token.
+// What an epoch costs, roughly and the same on every machine: forward and backward are six FLOPs per weight and token. What is
+// counted are FLOPs of products; rows that are gathered count as the product that takes as long.
 //
 // V items, D model width, L blocks, N longest sequence, R negatives of a token.
 
 import type { LogStatistics } from './log-statistics.js';
 import type { Config } from './schema.js';
 
-/** Useful FLOPs in a minute on two cores of the machine in docs/results.md; what a budget in minutes is counted in. */
+/** Useful FLOPs in a minute on two cores of the machine in docs/results.md, half of what idle ones do; what a budget in minutes is counted in. */
 export const FLOPS_PER_MINUTE = 2.7e12;
+
+/**
+ * Items of a full softmax that take as long as one drawn negative: its row is read for one token alone, and its gradient
+ * is added to the table row by row. Measured: 6.6 with 20,000 items, 8.2 with 130,000 (docs/LOG.md).
+ */
+export const DRAWN = 7;
 
 export interface EpochCost {
   model: Pick<Config['model'], 'd' | 'blocks' | 'maxLength'>;
@@ -21,6 +28,6 @@ export function epochTokens(log: LogStatistics, { model, window }: Omit<EpochCos
 
 export function epochFlops(log: LogStatistics, cost: EpochCost): number {
   const { d, blocks, maxLength } = cost.model;
-  const scored = cost.loss.kind === 'full-softmax' ? log.items : cost.loss.negatives.count;
+  const scored = cost.loss.kind === 'full-softmax' ? log.items : DRAWN * cost.loss.negatives.count;
   return epochTokens(log, cost) * 6 * (blocks * (5 * d ** 2 + d * maxLength) + scored * d);
 }

@@ -4,7 +4,7 @@
 //
 // V items, D model width, L blocks, N longest sequence, T next-event pairs of an epoch.
 
-import { epochFlops, epochTokens, FLOPS_PER_MINUTE } from './epoch-flops.js';
+import { DRAWN, epochFlops, epochTokens, FLOPS_PER_MINUTE } from './epoch-flops.js';
 import type { LogStatistics } from './log-statistics.js';
 import type { Config } from './schema.js';
 
@@ -22,6 +22,7 @@ const BUDGET = 5.5 * FLOPS_PER_MINUTE;
 const EPOCHS = { least: 3, most: 200 };
 /** Full softmax must leave the budget this many epochs. */
 const FULL_SOFTMAX_EPOCHS = 10;
+const SAMPLED = `a sampled loss; a drawn row takes as long as ${DRAWN} items of a full softmax`;
 const RATE = 2e-3;
 /** Runs of up to this many epochs end by their budget, longer ones by early stopping. */
 const FEW_EPOCHS = 30;
@@ -88,7 +89,7 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
   const negatives =
     kind === 'full-softmax'
       ? loss.negatives
-      : { count: choose('loss.negatives.count', loss.negatives.count, 256, 'a sampled loss') };
+      : { count: choose('loss.negatives.count', loss.negatives.count, 256, SAMPLED) };
   const flops = epochFlops(log, { ...sequences, loss: { kind, negatives } });
 
   let tokensOfStep = stepTokens(config, tokens / Math.max(1, log.users));

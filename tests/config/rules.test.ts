@@ -61,6 +61,14 @@ test('length, batch, loss and epochs follow the size of the log', () => {
   expect(resolveForLog(log(1000, 5000, { items: 10 ** 6 }), { model: { d: 1024, blocks: 16 } }).config.epochs).toBe(3);
 });
 
+test('a drawn negative counts for what it costs', () => {
+  const given = { loss: { kind: 'sampled-softmax', negatives: { count: 256 } } } as const;
+  const sampled = resolveForLog(log(3000, 1000), given).config.epochs;
+  const full = resolveForLog(log(3000, 1000, { items: 7 * 256 }), { loss: { kind: 'full-softmax' } }).config.epochs;
+  expect(sampled).toBe(full);
+  expect(full).toBeGreaterThan(3);
+});
+
 test('repeats decide what is left out of the ranking', () => {
   expect(resolveForLog(log(600, 165, { repeats: 0.05 })).config.evaluation.exclude).toBe('history');
   expect(resolveForLog(log(600, 165, { repeats: 0.4 })).config.evaluation.exclude).toBe('none');
