@@ -46,8 +46,9 @@ export function verdict(report: EvaluationReport, { stillImproving = false } = {
   const lines = wins ? ['the model is above every baseline'] : [...lost, `likely remedy: ${REMEDIES[remedy]}`];
   if (isBlend)
     lines.push('on validation the network adds nothing to the blend of the baselines, so the ranking is that blend');
-  const { selfFirst, selfTargets } = report;
-  if (selfFirst > SELF_SHARE && selfFirst > SELF_EXCESS * selfTargets) {
+  const { exclude, selfFirst, selfTargets } = report;
+  // Where the history is left out of the ranking nobody is shown it.
+  if (exclude === 'none' && selfFirst > SELF_SHARE && selfFirst > SELF_EXCESS * selfTargets) {
     lines.push(
       `it ranks the item just seen first in ${percent(selfFirst)} of the cases, where ${percent(selfTargets)} of the targets are: ` +
         (report.priors ? REMEDIES.tune : 'set priors: auto, or loss.kind: full-softmax'),

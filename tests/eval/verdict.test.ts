@@ -45,6 +45,7 @@ test('an equal figure is no win', () => {
 test('a model that recommends what was just seen is told so', () => {
   expect(verdict(report(0.3, 0.2, { selfFirst: 0.985 })).lines[1]).toContain('98.5 %');
   expect(verdict(report(0.3, 0.2, { selfFirst: 0.3, selfTargets: 0.25 })).lines).toHaveLength(1);
+  expect(verdict(report(0.3, 0.2, { selfFirst: 0.985, exclude: 'history' })).lines).toHaveLength(1);
 });
 
 test('a ranking that is the blend is said to be so, and not to lose to itself', () => {
