@@ -21,8 +21,8 @@ import { runRanks } from './ranks/run-ranks.js';
 import { type TurnShares, turnShares } from './ranks/turn-shares.js';
 
 const NODES = 2;
-const PER_NODE = 2;
-const RANKS = NODES * PER_NODE;
+export const PER_NODE = 2;
+export const RANKS = NODES * PER_NODE;
 
 const CASE: RankCase = {
   kind: 'hstu',
@@ -37,7 +37,7 @@ const CASE: RankCase = {
 const QUICK = { d: 32, heads: 1, tokens: 256, rows: 10_000, pool: 256 };
 
 type Staleness = 0 | 1 | 'exact';
-interface Scheme {
+export interface Scheme {
   groupSize: number;
   staleness: Staleness;
   wire?: NetworkRow['wire'];
@@ -93,16 +93,17 @@ export function benchNetworkCommand() {
 
 interface Measuring {
   size?: RankCase;
+  schemes?: readonly Scheme[];
   gbit: number;
   steps: number;
   turns: number;
 }
 
-/** The usual case unless another is given. */
+/** A row for each scheme; the usual case and all schemes unless others are given. */
 export async function benchNetwork(how: Measuring): Promise<NetworkRow[]> {
-  const schemes = SCHEMES.map(settings => ({ ...(how.size ?? CASE), settings }));
-  const spec: NetworkSpec = { schemes, steps: how.steps, turns: how.turns };
-  await using nodes = new NodeSpaces({ nodes: NODES, bitsPerSecond: how.gbit * 1e9 });
+  const { size = CASE, schemes = SCHEMES, gbit, steps, turns } = how;
+  const spec: NetworkSpec = { schemes: schemes.map(settings => ({ ...size, settings })), steps, turns };
+  await using nodes = new NodeSpaces({ nodes: NODES, bitsPerSecond: gbit * 1e9 });
   const found = await runRanks<SchemeTurns[]>({
     program: 'network-program.js',
     spec,
@@ -110,7 +111,7 @@ export async function benchNetwork(how: Measuring): Promise<NetworkRow[]> {
     nodes,
     mpi: 'openmpi',
   });
-  return found.map((turns, i) => rowOf(SCHEMES[i]!, turns, how.steps));
+  return found.map((taken, i) => rowOf(schemes[i]!, taken, steps));
 }
 
 export function rowOf(
@@ -135,7 +136,7 @@ export function rowOf(
   };
 }
 
-function describe({ gbit, size }: Required<Measuring>, rows: readonly NetworkRow[]): string {
+function describe({ gbit, size }: { gbit: number; size: RankCase }, rows: readonly NetworkRow[]): string {
   const cells = rows.map(row => [
     row.group_size === RANKS ? 'one group' : `groups of ${row.group_size}`,
     String(row.staleness),

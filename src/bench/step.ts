@@ -83,6 +83,8 @@ const PRESETS: Record<string, Partial<StepCase>> = {
   ...PAPER_PRESETS,
 };
 
+/** Seconds of a step, about, above which a batch of a few tokens warms up for it. */
+const LONG_STEP = 2;
 const WARM_TOKENS = 256;
 /** About 5 ms of one core. */
 const BUSY_ROUNDS = 500_000;
@@ -164,8 +166,8 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
   // The peak is sampled long enough to see the same disturbances as the steps that are compared with it.
   const peak = new FmaPeak(device, Math.min(1, Math.max(0.01, guess / 5)));
   const count = options.steps ?? Math.max(2, Math.min(30, Math.round(10 / guess)));
-  // A step of more seconds than that is warmed up for by a short one: it touches all weights and their optimiser state.
-  const long = guess > 10;
+  // A longer step is warmed up for by a short one: it touches all weights and their optimiser state.
+  const long = guess > LONG_STEP;
   const warm = long ? 1 : 2;
   const first = long ? drawBatch([Math.min(WARM_TOKENS, size.tokens)], size.items) : batch;
   const seconds: number[] = [];

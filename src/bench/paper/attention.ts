@@ -24,7 +24,7 @@ export const attention: Section = {
 };
 
 async function measure({ quick, threads }: SectionOptions): Promise<PaperRow[]> {
-  const rounds = quick ? 2 : 5;
+  const rounds = quick ? 1 : 5;
   const how = { ...(threads !== undefined && { threads }) };
   const [fused, fusedBytes] = await onDevice(how, device => fusedMillis(device, rounds));
   const [unfused, unfusedBytes] = await onDevice(how, device => unfusedMillis(device, rounds));

@@ -28,8 +28,9 @@ const PUBLISHED: readonly Published[] = [
   { model: 'fuxi-long', millions: 201.55, tflop: 11.54, samples: 574.39, mfu: 54.71 },
 ];
 
-/** Above this many million parameters a step takes tens of seconds: the quick form measures one, of one sequence. */
-const LARGE = 50;
+/** Above so many million parameters the quick form takes one sequence, and of the largest models, tens of seconds each, one step. */
+const [MEDIUM, LARGE] = [5, 50];
+const QUICK_STEPS = 3;
 
 export const mfu: Section = {
   id: 'mfu',
@@ -50,9 +51,8 @@ function paperText({ mfu: share, samples, tflop }: Published): string {
 async function measured(published: Published, { quick, threads }: SectionOptions): Promise<PaperRow> {
   const { model, millions } = published;
   const usual = paperCase(model);
-  const large = millions > LARGE;
-  const size = quick && large ? { ...usual, tokens: usual.length! } : usual;
-  const report = await benchStep(size, { threads, ...(quick && { steps: large ? 1 : 3 }) });
+  const size = quick && millions > MEDIUM ? { ...usual, tokens: usual.length! } : usual;
+  const report = await benchStep(size, { threads, ...(quick && { steps: millions > LARGE ? 1 : QUICK_STEPS }) });
   const perSecond = (1e3 * report.sequences) / report.step_ms;
   const tflop = (report.mfu_paper * report.peak_gflops * report.step_ms) / 1e6;
   return {

@@ -3,19 +3,25 @@
 
 import { UserError } from '../../util/errors.js';
 import { formatCount, formatShare } from '../../util/terminal.js';
-import { benchNetwork, type NetworkRow } from '../network.js';
+import { benchNetwork, type NetworkRow, PER_NODE, RANKS, type Scheme } from '../network.js';
 import type { PaperRow, Section, SectionOptions } from './row.js';
 
 const GBIT = 1;
 
-type Scheme = 'flat' | 'grouped' | 'flatStale' | 'groupedStale' | 'flatExact';
-type Schemes = Readonly<Record<Scheme, NetworkRow>>;
+const SCHEMES = {
+  flat: { groupSize: RANKS, staleness: 0 },
+  grouped: { groupSize: PER_NODE, staleness: 0 },
+  flatStale: { groupSize: RANKS, staleness: 1 },
+  groupedStale: { groupSize: PER_NODE, staleness: 1 },
+  flatExact: { groupSize: RANKS, staleness: 'exact' },
+} as const satisfies Record<string, Scheme>;
+type SchemeName = keyof typeof SCHEMES;
 
 interface Comparison {
   name: string;
   paper?: string;
-  from: Scheme;
-  to: Scheme;
+  from: SchemeName;
+  to: SchemeName;
   value: (row: NetworkRow) => number;
   unit: string;
   /** Of the step, beside the value. */
@@ -96,11 +102,11 @@ export const network: Section = {
 };
 
 async function measure({ quick }: SectionOptions): Promise<PaperRow[]> {
-  const found = await schemes(quick);
+  const found = await measureSchemes(quick);
   return COMPARISONS.map(({ name, paper, from, to, value, unit, share }) => {
     const row = { name, ...(paper !== undefined && { paper }) };
     if (typeof found === 'string') return { ...row, missing: found };
-    const [before, after] = [found[from], found[to]];
+    const [before, after] = [found.get(from)!, found.get(to)!];
     const text = (scheme: NetworkRow): string =>
       `${formatCount(value(scheme))} ${unit}${share ? ` (${formatShare(share(scheme))})` : ''}`;
     const change = `${(100 * (value(after) / value(before) - 1)).toFixed(1)} %`;
@@ -113,21 +119,11 @@ async function measure({ quick }: SectionOptions): Promise<PaperRow[]> {
 }
 
 /** What was measured, or why it was not. */
-async function schemes(quick: boolean): Promise<Schemes | string> {
+async function measureSchemes(quick: boolean): Promise<ReadonlyMap<string, NetworkRow> | string> {
+  const how = quick ? { steps: 2, turns: 2 } : { steps: 5, turns: 3 };
   try {
-    const rows = await benchNetwork({ gbit: GBIT, ...(quick ? { steps: 2, turns: 2 } : { steps: 5, turns: 3 }) });
-    const of = (groups: 'one' | 'node', staleness: NetworkRow['staleness']): NetworkRow => {
-      const sizes = rows.map(row => row.group_size);
-      const size = groups === 'one' ? Math.max(...sizes) : Math.min(...sizes);
-      return rows.find(row => row.group_size === size && row.staleness === staleness)!;
-    };
-    return {
-      flat: of('one', 0),
-      grouped: of('node', 0),
-      flatStale: of('one', 1),
-      groupedStale: of('node', 1),
-      flatExact: of('one', 'exact'),
-    };
+    const rows = await benchNetwork({ gbit: GBIT, schemes: Object.values(SCHEMES), ...how });
+    return new Map(Object.keys(SCHEMES).map((name, i) => [name, rows[i]!]));
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     return error.message.split('\n', 1)[0]!;

@@ -10,6 +10,9 @@ import { type Population, POPULATIONS, RANKS } from './populations.js';
 import type { PaperRow, Section, SectionOptions } from './row.js';
 import { laneBatch, timeLanes } from './time-lanes.js';
 
+/** Tokens that a rank computes in all, over a few rounds. */
+const TOKENS = { quick: 16_384, whole: 40_960 };
+
 export const waiting: Section = {
   id: 'waiting',
   title: 'Load balance over 16 ranks (measured)',
@@ -38,10 +41,11 @@ async function measured(population: Population, { quick, threads }: SectionOptio
   const dealt = owners.map(owner =>
     Array.from({ length: RANKS }, (_, rank) => [...lengths].filter((_length, i) => owner[i] === rank)),
   );
+  const rounds = Math.ceil(TOKENS[quick ? 'quick' : 'whole'] / measuredTokens);
   const times: { slowest: number; waiting: number; delay: number }[] = [];
   for (const lanes of dealt) {
     const batches = lanes.map(lane => laneBatch(lane, lane, model.items));
-    const steps = (await timeLanes(device, learner, batches, quick ? 1 : 5)).map(({ step }) => step);
+    const steps = (await timeLanes(device, learner, batches, rounds)).map(({ step }) => step);
     const [slowest, waiting] = [Math.max(...steps), waitingShare(Float64Array.from(steps))];
     times.push({ slowest, waiting, delay: slowest * waiting });
   }
