@@ -1,27 +1,24 @@
 // `turbogr bench`: measurements, each a table for people and one JSON object for machines.
 import { Command } from '@commander-js/extra-typings';
-import { benchBalanceCommand } from '../bench/balance.js';
-import { benchKernelsCommand } from '../bench/kernels.js';
-import { benchLanesCommand } from '../bench/lanes.js';
-import { benchNegativesCommand } from '../bench/negatives/negatives.js';
-import { benchNetworkCommand } from '../bench/network.js';
-import { benchPaperCommand } from '../bench/paper/paper.js';
-import { benchPrepareCommand } from '../bench/prepare.js';
-import { benchScaleCommand } from '../bench/scale.js';
-import { benchScalingCommand } from '../bench/scaling.js';
-import { benchStepCommand } from '../bench/step.js';
+import { addCommands, type LazyCommands } from './lazy-commands.js';
 
-export function benchCommand(): Command {
-  return new Command('bench')
-    .description('measure kernels, steps, lanes, negatives, preparation, balance and scaling; the paper beside ours')
-    .addCommand(benchKernelsCommand())
-    .addCommand(benchStepCommand())
-    .addCommand(benchLanesCommand())
-    .addCommand(benchNegativesCommand())
-    .addCommand(benchPrepareCommand())
-    .addCommand(benchBalanceCommand())
-    .addCommand(benchScaleCommand())
-    .addCommand(benchNetworkCommand())
-    .addCommand(benchScalingCommand())
-    .addCommand(benchPaperCommand());
+export const BENCHES: LazyCommands = {
+  kernels: async () => (await import('../bench/kernels.js')).benchKernelsCommand(),
+  step: async () => (await import('../bench/step.js')).benchStepCommand(),
+  lanes: async () => (await import('../bench/lanes.js')).benchLanesCommand(),
+  negatives: async () => (await import('../bench/negatives/negatives.js')).benchNegativesCommand(),
+  prepare: async () => (await import('../bench/prepare.js')).benchPrepareCommand(),
+  balance: async () => (await import('../bench/balance.js')).benchBalanceCommand(),
+  scale: async () => (await import('../bench/scale.js')).benchScaleCommand(),
+  network: async () => (await import('../bench/network.js')).benchNetworkCommand(),
+  scaling: async () => (await import('../bench/scaling.js')).benchScalingCommand(),
+  paper: async () => (await import('../bench/paper/paper.js')).benchPaperCommand(),
+};
+
+export async function benchCommand(words: readonly string[]): Promise<Command> {
+  const command = new Command('bench').description(
+    'measure kernels, steps, lanes, negatives, preparation, balance and scaling; the paper beside ours',
+  );
+  await addCommands(command, BENCHES, words);
+  return command;
 }
