@@ -4,6 +4,7 @@
 //! Whether an operand is read or written follows from the accessor: `mat`, `slice`, `rows`, `panels`, `ids`, `scalar`
 //! read; their `_mut` forms and `grad` write. See `operands.rs`.
 
+mod tables;
 mod tensors;
 
 use crate::command::Command;

@@ -4,11 +4,10 @@ use super::Args;
 use crate::fault::{NativeFault, Outcome, fault};
 use crate::operands::{Input, Named, Output};
 use crate::view::Dtype;
-use turbogr_kernels::embedding::MappedRows;
 use turbogr_kernels::exact_sum::{ExactSum, WORDS};
 use turbogr_kernels::mat::{Grad, Mat, MatMut};
 use turbogr_kernels::rows::Bf16;
-use turbogr_kernels::{Panels, PanelsMut, Rows, RowsMut};
+use turbogr_kernels::{Panels, PanelsMut};
 
 impl Args<'_> {
     /// A tensor in any layout that the op reads, or none for handle 0.
@@ -30,7 +29,7 @@ impl Args<'_> {
     }
 
     /// A tensor in rows that the op reads, or none for handle 0.
-    fn read_opt(&mut self, input: &'static str) -> Outcome<Option<Input>> {
+    pub(super) fn read_opt(&mut self, input: &'static str) -> Outcome<Option<Input>> {
         match self.read_any(input)? {
             Some(tensor) if tensor.in_panels() => Err(self.in_panels(input)),
             tensor => Ok(tensor),
@@ -45,12 +44,12 @@ impl Args<'_> {
         }
     }
 
-    fn read(&mut self, input: &'static str) -> Outcome<Input> {
+    pub(super) fn read(&mut self, input: &'static str) -> Outcome<Input> {
         let tensor = self.read_opt(input)?;
         self.there(input, tensor)
     }
 
-    fn write(&mut self, input: &'static str) -> Outcome<Output> {
+    pub(super) fn write(&mut self, input: &'static str) -> Outcome<Output> {
         let tensor = self.write_opt(input)?;
         self.there(input, tensor)
     }
@@ -59,18 +58,18 @@ impl Args<'_> {
         fault("shape", self.op, input, "a tensor in rows", "one in panels")
     }
 
-    fn there<T>(&self, input: &str, tensor: Option<T>) -> Outcome<T> {
+    pub(super) fn there<T>(&self, input: &str, tensor: Option<T>) -> Outcome<T> {
         tensor.ok_or_else(|| fault("handle", self.op, input, "a live tensor of this device", "no tensor"))
     }
 
-    fn is<T: TensorElement>(&self, input: &str, dtype: Dtype) -> Outcome {
+    pub(super) fn is<T: TensorElement>(&self, input: &str, dtype: Dtype) -> Outcome {
         match dtype == T::DTYPE {
             true => Ok(()),
             false => Err(fault("dtype", self.op, input, T::DTYPE.name(), dtype.name())),
         }
     }
 
-    fn is_whole(&self, input: &str, contiguous: bool) -> Outcome {
+    pub(super) fn is_whole(&self, input: &str, contiguous: bool) -> Outcome {
         match contiguous {
             true => Ok(()),
             false => Err(fault(
@@ -270,66 +269,6 @@ impl Args<'_> {
 
     fn not_sums(&self, input: &str, got: usize) -> NativeFault {
         fault("shape", self.op, input, format!("{WORDS} words"), format!("{got}"))
-    }
-
-    /// An embedding table, f32 or FP16.
-    pub fn rows(&mut self, input: &'static str) -> Outcome<Rows> {
-        let rows = self.rows_opt(input)?;
-        self.there(input, rows)
-    }
-
-    pub fn rows_opt(&mut self, input: &'static str) -> Outcome<Option<Rows>> {
-        let Some(tensor) = self.read_opt(input)? else {
-            return Ok(None);
-        };
-        match tensor.dtype() {
-            Dtype::F32 => Ok(Some(Rows::F32(tensor.mat()))),
-            Dtype::F16 => Ok(Some(Rows::F16(tensor.mat()))),
-            Dtype::Bf16 => Ok(Some(Rows::Bf16(tensor.mat()))),
-            other => Err(self.not_rows(input, other)),
-        }
-    }
-
-    pub fn rows_mut(&mut self, input: &'static str) -> Outcome<RowsMut> {
-        let tensor = self.write(input)?;
-        match tensor.dtype() {
-            Dtype::F32 => Ok(RowsMut::F32(tensor.mat_mut())),
-            Dtype::F16 => Ok(RowsMut::F16(tensor.mat_mut())),
-            Dtype::Bf16 => Ok(RowsMut::Bf16(tensor.mat_mut())),
-            other => Err(self.not_rows(input, other)),
-        }
-    }
-
-    fn not_rows(&self, input: &str, got: Dtype) -> NativeFault {
-        fault("dtype", self.op, input, "f32, f16 or bf16", got.name())
-    }
-
-    /// Where the rows of a tensor are, for advice on its pages: they are neither read nor written, so the tensor is not an
-    /// operand and nobody waits for it.
-    pub fn mapped_rows(&mut self, input: &'static str) -> Outcome<MappedRows> {
-        let handle = self.next(input)?;
-        let view = self.tensors.view(self.op, input, handle)?;
-        self.is_whole(input, view.is_contiguous())?;
-        Ok(MappedRows {
-            start: view.ptr.addr(),
-            row_bytes: view.cols * view.dtype.bytes(),
-            rows: view.rows,
-        })
-    }
-
-    /// A matrix of ids with this many rows, whatever rows a contiguous tensor has itself.
-    pub fn ids(&mut self, input: &'static str, rows: usize) -> Outcome<Mat<i32>> {
-        let tensor = self.read(input)?;
-        self.is::<i32>(input, tensor.dtype())?;
-        let [own_rows, cols] = tensor.shape();
-        if own_rows == rows || !tensor.is_contiguous() {
-            return Ok(tensor.mat());
-        }
-        if rows == 0 || own_rows * cols % rows != 0 {
-            let got = format!("{own_rows} x {cols}");
-            return Err(fault("shape", self.op, input, format!("ids for {rows} rows"), got));
-        }
-        Ok(tensor.reshape(rows).mat())
     }
 }
 

@@ -6,7 +6,7 @@ use super::bias::{BlockPair, FILED, SQUARE, Tables, Term};
 use super::clock::Filed;
 use super::pack::{ColumnForm, Part};
 use super::plan::{BLOCK, Blocks, Direction, Heads, Plan, Task};
-use super::scratch::Parts;
+use super::scratch::{Parts, with_scratch};
 use super::table_grads::{Partial, TableGrads};
 use super::tile::{Product, Scores, Slope};
 use super::weigh::{Strip, Unweigh};
@@ -66,22 +66,18 @@ impl<U: Unweigh> BackwardPass<'_, U> {
     /// `tables` receives the gradients of the bias tables, if anyone wants them.
     pub fn run(&self, cx: &Ctx, tables: Option<&mut TableGrads>) {
         let plan = Plan::new(cx, Direction::Backward, self.offsets, &self.heads);
-        let mut scratch = cx.per_worker::<f32>(Parts::count(|parts| self.lay_out(parts)));
-        let slots = scratch.slots();
-        TableGrads::over_waves(tables, cx, &plan, self.offsets, |task, worker, partial| {
-            // SAFETY: a slot is its worker's own; the plan keeps tasks of a wave apart; `cx.isa` is this CPU's.
-            unsafe {
-                let scratch = self.lay_out(&mut Parts::at(slots.of(worker).as_mut_ptr()));
-                dispatch(
-                    cx.isa,
-                    BackwardTask {
-                        pass: self,
-                        task,
-                        scratch,
-                        partial,
-                    },
-                );
-            }
+        let lay_out = |parts: &mut Parts| self.lay_out(parts);
+        with_scratch(cx, lay_out, |scratch| {
+            TableGrads::over_waves(tables, cx, &plan, self.offsets, |task, worker, partial| {
+                let task = BackwardTask {
+                    pass: self,
+                    task,
+                    scratch: scratch(worker),
+                    partial,
+                };
+                // SAFETY: the plan keeps tasks of a wave apart, and scratch is a worker's own; `cx.isa` is this CPU's.
+                unsafe { dispatch(cx.isa, task) };
+            });
         });
     }
 

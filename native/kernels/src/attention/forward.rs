@@ -5,7 +5,7 @@
 use super::bias::{BlockPair, SQUARE, Tables, Term};
 use super::pack::{ColumnForm, Part};
 use super::plan::{BLOCK, Blocks, Direction, Heads, Plan, Task};
-use super::scratch::Parts;
+use super::scratch::{Parts, with_scratch};
 use super::tile::{Product, Scores, Slope};
 use super::weigh::{RunningResult, Strip, Weigh};
 use crate::ctx::Ctx;
@@ -36,7 +36,7 @@ pub struct ForwardPass<'a, W> {
     pub weigh: W,
 }
 
-/// ForwardScratch of one worker.
+/// Scratch of one worker.
 #[derive(Clone, Copy)]
 struct ForwardScratch {
     q: *mut f32,       // [group][a/16][BLOCK][16]
@@ -51,24 +51,16 @@ struct ForwardScratch {
 impl<W: Weigh> ForwardPass<'_, W> {
     pub fn run(&self, cx: &Ctx) {
         let plan = Plan::new(cx, Direction::Forward, self.offsets, &self.heads);
-        let mut scratch = cx.per_worker::<f32>(Parts::count(|parts| self.lay_out(parts)));
-        let slots = scratch.slots();
-        for wave in plan.waves() {
-            cx.pool.run(wave.len(), |index, worker| {
-                // SAFETY: a slot is its worker's own; tasks own the rows of `o` they write; `cx.isa` is this CPU's.
-                unsafe {
-                    let scratch = self.lay_out(&mut Parts::at(slots.of(worker).as_mut_ptr()));
-                    dispatch(
-                        cx.isa,
-                        ForwardTask {
-                            pass: self,
-                            task: wave[index],
-                            scratch,
-                        },
-                    );
-                }
-            });
-        }
+        let run = |task: Task, scratch: ForwardScratch| {
+            let pass = self;
+            // SAFETY: tasks own the rows of `o` they write, and their scratch; `cx.isa` is this CPU's.
+            unsafe { dispatch(cx.isa, ForwardTask { pass, task, scratch }) };
+        };
+        with_scratch(
+            cx,
+            |parts| self.lay_out(parts),
+            |scratch| plan.run(cx, |task, worker| run(task, scratch(worker))),
+        );
     }
 
     /// Widths padded to whole panels (queries, values).

@@ -141,6 +141,13 @@ impl<'a> Plan<'a> {
         Plan { tasks }
     }
 
+    /// Runs `work(task, worker)` for all tasks, wave after wave.
+    pub fn run(&self, cx: &Ctx, work: impl Fn(Task, usize) + Sync) {
+        for wave in self.waves() {
+            cx.pool.run(wave.len(), |index, worker| work(wave[index], worker));
+        }
+    }
+
     /// The tasks that may run at the same time, wave after wave.
     pub fn waves(&self) -> impl Iterator<Item = &[Task]> {
         self.tasks.chunk_by(|x, y| x.wave == y.wave)

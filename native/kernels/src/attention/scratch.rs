@@ -1,6 +1,19 @@
 //! One allocation per worker, divided into the parts that a pass needs.
 
+use crate::ctx::Ctx;
 use crate::simd::tile::NR;
+
+/// Runs `body` with what gives a worker, by its number, its own allocation as `lay_out` divides it.
+pub fn with_scratch<S>(
+    cx: &Ctx,
+    lay_out: impl Fn(&mut Parts) -> S + Sync,
+    body: impl FnOnce(&(dyn Fn(usize) -> S + Sync)),
+) {
+    let mut scratch = cx.per_worker::<f32>(Parts::count(&lay_out));
+    let slots = scratch.slots();
+    // SAFETY: a slot is its worker's own.
+    body(&|worker| lay_out(&mut Parts::at(unsafe { slots.of(worker).as_mut_ptr() })));
+}
 
 /// Hands out consecutive parts of an allocation, or counts the floats that they would take.
 pub struct Parts {

@@ -30,14 +30,8 @@ pub struct CountAhead<'a> {
 }
 
 pub fn count_ahead(cx: &Ctx, args: CountAhead) -> Outcome {
-    let scan = Scan {
-        op: OP,
-        queries: args.queries,
-        table: args.table,
-        least_range: LEAST_RANGE,
-    };
+    let scan = Scan::new(OP, args.queries, args.table, LEAST_RANGE)?;
     let (queries, items) = (args.queries.rows, args.table.rows());
-    scan.check()?;
     check_len(OP, "bars", args.bars.len(), queries)?;
     check_len(OP, "places", args.places.len(), queries)?;
     check_len(OP, "counts", args.counts.len(), queries)?;

@@ -26,14 +26,8 @@ pub struct ExpSum<'a> {
 }
 
 pub fn exp_sum(cx: &Ctx, args: ExpSum) -> Outcome {
-    let scan = Scan {
-        op: OP,
-        queries: args.queries,
-        table: args.table,
-        least_range: LEAST_RANGE,
-    };
+    let scan = Scan::new(OP, args.queries, args.table, LEAST_RANGE)?;
     let (queries, items) = (args.queries.rows, args.table.rows());
-    scan.check()?;
     check_len(OP, "bars", args.bars.len(), queries)?;
     check_len(OP, "sums", args.sums.len(), queries)?;
     if args.bits > MOST_BITS || items >> (MOST_BITS - args.bits) > 0 {

@@ -39,16 +39,22 @@ pub(super) trait Sink: Sync {
 }
 
 pub(super) struct Scan {
-    pub op: &'static str,
-    pub queries: Mat, // [Q, D]
-    pub table: Rows,  // [V, D]
-    /// No range of items is shorter, but for the last.
-    pub least_range: usize,
+    op: &'static str,
+    queries: Mat, // [Q, D]
+    table: Rows,  // [V, D]
+    least_range: usize,
 }
 
 impl Scan {
-    pub fn check(&self) -> Outcome {
-        check_table(self.op, "table", self.table, self.queries.cols)
+    /// No range of items is shorter than `least_range`, but for the last.
+    pub fn new(op: &'static str, queries: Mat, table: Rows, least_range: usize) -> Outcome<Scan> {
+        check_table(op, "table", table, queries.cols)?;
+        Ok(Scan {
+            op,
+            queries,
+            table,
+            least_range,
+        })
     }
 
     /// Into how many ranges the items are cut: a function of the sizes alone.

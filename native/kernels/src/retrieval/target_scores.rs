@@ -18,14 +18,8 @@ pub struct TargetScores<'a> {
 }
 
 pub fn target_scores(cx: &Ctx, args: TargetScores) -> Outcome {
-    let scan = Scan {
-        op: OP,
-        queries: args.queries,
-        table: args.table,
-        least_range: 1,
-    };
+    let scan = Scan::new(OP, args.queries, args.table, 1)?;
     let (queries, items) = (args.queries.rows, args.table.rows());
-    scan.check()?;
     check_len(OP, "targets", args.targets.len(), queries)?;
     check_len(OP, "scores", args.scores.len(), queries)?;
     check_ids(OP, "targets", args.targets, items, true)?;

@@ -29,13 +29,7 @@ pub struct TopK<'a> {
 
 pub fn top_k(cx: &Ctx, args: TopK) -> Outcome {
     let (queries, k) = (args.queries.rows, args.ids.cols);
-    let scan = Scan {
-        op: OP,
-        queries: args.queries,
-        table: args.table,
-        least_range: LEAST_RANGE.max(ITEMS_PER_PLACE * k),
-    };
-    scan.check()?;
+    let scan = Scan::new(OP, args.queries, args.table, LEAST_RANGE.max(ITEMS_PER_PLACE * k))?;
     check_mut(OP, "ids", args.ids, queries, k)?;
     check_mut(OP, "scores", args.scores, queries, k)?;
     args.excluded

@@ -8,7 +8,7 @@ use crate::attention::bias::{BlockPair, FILED, SQUARE, Tables, Term};
 use crate::attention::clock::Filed;
 use crate::attention::pack::{ColumnForm, Part};
 use crate::attention::plan::{BLOCK, Blocks, Direction, Heads, Plan, Task};
-use crate::attention::scratch::Parts;
+use crate::attention::scratch::{Parts, with_scratch};
 use crate::attention::table_grads::TableGrads;
 use crate::attention::tile::{Product, Slope};
 use crate::ctx::Ctx;
@@ -112,48 +112,35 @@ impl Channels<'_> {
     /// Writes the position and time channels of `o`, overwriting.
     pub fn forward(&self, cx: &Ctx, o: PanelsMut) {
         let plan = Plan::new(cx, Direction::Forward, self.offsets, &self.heads);
-        let mut scratch = cx.per_worker::<f32>(Parts::count(|parts| self.lay_out(parts)));
-        let slots = scratch.slots();
-        for wave in plan.waves() {
-            cx.pool.run(wave.len(), |index, worker| {
-                // SAFETY: a slot is its worker's own; tasks own the rows of `o` they write; `cx.isa` is this CPU's.
-                unsafe {
-                    let scratch = self.lay_out(&mut Parts::at(slots.of(worker).as_mut_ptr()));
-                    dispatch(
-                        cx.isa,
-                        ChannelForwardTask {
-                            x: self,
-                            o,
-                            task: wave[index],
-                            scratch,
-                        },
-                    );
-                }
-            });
-        }
+        let run = |task: Task, scratch| {
+            let x = self;
+            // SAFETY: tasks own the rows of `o` they write, and their scratch; `cx.isa` is this CPU's.
+            unsafe { dispatch(cx.isa, ChannelForwardTask { x, o, task, scratch }) };
+        };
+        with_scratch(
+            cx,
+            |parts| self.lay_out(parts),
+            |scratch| plan.run(cx, |task, worker| run(task, scratch(worker))),
+        );
     }
 
     /// Adds what the two channels contribute to dv (always adding) and to the tables' gradients.
     pub fn backward(&self, cx: &Ctx, d_o: Panels, dv: PanelsMut, tables: Option<&mut TableGrads>) {
         let plan = Plan::new(cx, Direction::Backward, self.offsets, &self.heads);
-        let mut scratch = cx.per_worker::<f32>(Parts::count(|parts| self.lay_out(parts)));
-        let slots = scratch.slots();
-        TableGrads::over_waves(tables, cx, &plan, self.offsets, |task, worker, partial| {
-            // SAFETY: a slot is its worker's own; the plan keeps tasks of a wave apart; `cx.isa` is this CPU's.
-            unsafe {
-                let scratch = self.lay_out(&mut Parts::at(slots.of(worker).as_mut_ptr()));
-                dispatch(
-                    cx.isa,
-                    ChannelBackwardTask {
-                        x: self,
-                        d_o,
-                        dv,
-                        task,
-                        scratch,
-                        partial,
-                    },
-                );
-            }
+        let lay_out = |parts: &mut Parts| self.lay_out(parts);
+        with_scratch(cx, lay_out, |scratch| {
+            TableGrads::over_waves(tables, cx, &plan, self.offsets, |task, worker, partial| {
+                let task = ChannelBackwardTask {
+                    x: self,
+                    d_o,
+                    dv,
+                    task,
+                    scratch: scratch(worker),
+                    partial,
+                };
+                // SAFETY: the plan keeps tasks of a wave apart, and scratch is a worker's own; `cx.isa` is this CPU's.
+                unsafe { dispatch(cx.isa, task) };
+            });
         });
     }
 

@@ -175,6 +175,41 @@ impl Finish for RunningSums<'_> {
     }
 }
 
+/// `e^(inverse * (dot - largest))` of dot products.
+struct Power<V> {
+    factor: V,
+    shift: V,
+}
+
+impl<V: Simd> Power<V> {
+    /// # Safety
+    /// Below a SIMD entry.
+    #[inline(always)]
+    unsafe fn new(inverse: f32, largest: f32) -> Power<V> {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let factor = V::constant(inverse * std::f32::consts::LOG2_E);
+            let shift = V::constant(largest).mul(factor);
+            Power { factor, shift }
+        }
+    }
+
+    /// Of sixteen.
+    ///
+    /// # Safety
+    /// Below a SIMD entry; `dots` is valid for sixteen floats.
+    #[inline(always)]
+    unsafe fn line(&self, dots: *const f32) -> [V; 2] {
+        // SAFETY: by this function's contract.
+        unsafe {
+            V::exp2_clamped([
+                V::load(dots).mul(self.factor).sub(self.shift),
+                V::load(dots.add(LANES)).mul(self.factor).sub(self.shift),
+            ])
+        }
+    }
+}
+
 /// Dot products become `e^(inverse * (dot - largest))`, whose sum is returned.
 ///
 /// # Safety
@@ -184,19 +219,13 @@ unsafe fn powers<V: Simd>(row: &mut [f32], inverse: f32, largest: f32) -> f64 {
     let mut total = 0.0;
     // SAFETY: lines are sixteen floats.
     unsafe {
-        let factor = V::constant(inverse * std::f32::consts::LOG2_E);
-        let shift = V::constant(largest).mul(factor);
+        let power_of = Power::<V>::new(inverse, largest);
         for run in row.chunks_mut(RUN) {
             let mut sums = [V::zero(); 2];
             for line in run.chunks_exact_mut(NR) {
-                let (left, right) = (line.as_mut_ptr(), line.as_mut_ptr().add(LANES));
-                let exponents = [
-                    V::load(left).mul(factor).sub(shift),
-                    V::load(right).mul(factor).sub(shift),
-                ];
-                let power = V::exp2_clamped(exponents);
-                power[0].store(left);
-                power[1].store(right);
+                let power = power_of.line(line.as_ptr());
+                power[0].store(line.as_mut_ptr());
+                power[1].store(line.as_mut_ptr().add(LANES));
                 sums = [sums[0].add(power[0]), sums[1].add(power[1])];
             }
             total += f64::from(sums[0].add(sums[1]).sum());
@@ -232,16 +261,10 @@ impl Finish for Weigh<'_> {
             }
             let sum = &self.sums[i];
             let share = f64::from(self.scale) / sum.total;
-            let factor = V::constant(self.inverse * std::f32::consts::LOG2_E);
-            let shift = V::constant(sum.largest).mul(factor);
+            let power_of = Power::<V>::new(self.inverse, sum.largest);
             let multiplier = V::constant(share as f32);
             for (line, to) in (0..).step_by(NR).zip(to.chunks_exact_mut(NR)) {
-                let from = acc.add(line);
-                let exponents = [
-                    V::load(from).mul(factor).sub(shift),
-                    V::load(from.add(LANES)).mul(factor).sub(shift),
-                ];
-                let power = V::exp2_clamped(exponents);
+                let power = power_of.line(acc.add(line));
                 power[0].mul(multiplier).store(to.as_mut_ptr());
                 power[1].mul(multiplier).store(to.as_mut_ptr().add(LANES));
             }

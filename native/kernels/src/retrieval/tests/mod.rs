@@ -1,5 +1,7 @@
-//! Top-k and counts against a full sort, at sizes around the tile, the group and the range. Vectors hold small integers,
+//! Top-k and scores against a full sort, at sizes around the tile, the group and the range. Vectors hold small integers,
 //! so scores are exact in f32, ties are plenty and the comparison is of ids, not of rounding.
+
+mod divided;
 
 use super::naive::Problem;
 use super::*;
@@ -47,7 +49,11 @@ struct Run<'a> {
     half: bool,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(cx: &'a Ctx, p: &'a Problem) -> Run<'a> {
+        Run { cx, p, half: false }
+    }
+
     fn with<R>(&self, body: impl FnOnce(Mat, Rows, Excluded) -> R) -> R {
         let [q, v, d] = self.p.shape;
         let queries: Vec<f32> = self.p.queries.iter().map(|x| *x as f32).collect();
@@ -150,26 +156,6 @@ impl Run<'_> {
     }
 }
 
-/// Rows `index, index + count, ...` of the table, which is how ranks divide one.
-fn part(p: &Problem, index: usize, count: usize) -> Problem {
-    let [q, v, d] = p.shape;
-    let rows: Vec<usize> = (index..v).step_by(count).collect();
-    let own = |id: &&i32| **id >= 0 && **id as usize % count == index;
-    Problem {
-        shape: [q, rows.len(), d],
-        queries: p.queries.clone(),
-        table: rows
-            .iter()
-            .flat_map(|row| p.table[row * d..(row + 1) * d].iter().copied())
-            .collect(),
-        excluded: p
-            .excluded
-            .iter()
-            .map(|list| list.iter().filter(own).map(|id| id / count as i32).collect())
-            .collect(),
-    }
-}
-
 const SHAPES: [[usize; 3]; 10] = [
     [0, 10, 4],
     [3, 0, 4],
@@ -220,83 +206,6 @@ fn target_scores_are_dot_products() {
 }
 
 #[test]
-fn count_ahead_equals_a_full_sort_and_parts_add_up() {
-    let contexts = contexts();
-    for shape in SHAPES.into_iter().filter(|shape| shape[1] > 0) {
-        let p = problem(shape);
-        let targets: Vec<i32> = (0..shape[0]).map(|q| (q * 37 % shape[1]) as i32).collect();
-        // The target's own score, others that are met by ties, and ones that are not.
-        let bars: Vec<f32> = (0..shape[0])
-            .map(|q| p.score(q, targets[q] as usize) as f32 + [0.0, 3.0, -3.0, 0.5, -100.0][q % 5])
-            .collect();
-        let want: Vec<i32> = (0..shape[0])
-            .map(|q| {
-                let (bar, target) = (f64::from(bars[q]), targets[q]);
-                let beats = |&&(id, score): &&(i32, f64)| score > bar || (score == bar && id < target);
-                p.ranking(q).iter().filter(beats).count() as i32
-            })
-            .collect();
-        for (cx, half) in contexts.iter().flatten().zip([false, true].into_iter().cycle()) {
-            let got = Run { cx, p: &p, half }.ahead(&bars, &targets).expect("a clean run");
-            assert_eq!(got, want, "{shape:?} {:?}", cx.isa);
-            for count in [2, 3] {
-                let mut sum = vec![0; shape[0]];
-                for index in 0..count {
-                    // Rows of the part that come before the target in the whole table.
-                    let before = |target: &i32| (*target as usize).saturating_sub(index).div_ceil(count) as i32;
-                    let places: Vec<i32> = targets.iter().map(before).collect();
-                    let p = part(&p, index, count);
-                    let run = Run { cx, p: &p, half };
-                    let counts = run.ahead(&bars, &places).expect("a clean run");
-                    sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-                }
-                assert_eq!(sum, want, "{shape:?} in {count} parts {:?}", cx.isa);
-            }
-        }
-    }
-}
-
-#[test]
-fn exp_sum_is_the_softmax_s_denominator_and_parts_add_up() {
-    const BITS: usize = 40;
-    let contexts = contexts();
-    for shape in SHAPES.into_iter().filter(|shape| shape[1] > 0) {
-        let mut p = problem(shape);
-        p.queries.iter_mut().for_each(|x| *x /= 8.0);
-        let best = |q: usize| (0..shape[1]).map(|item| p.score(q, item)).fold(f64::MIN, f64::max);
-        let bars: Vec<f32> = (0..shape[0]).map(|q| best(q) as f32).collect();
-        for cx in contexts.iter().flatten() {
-            let run = Run { cx, p: &p, half: false };
-            let got = run.exp_sums(&bars, BITS).expect("a clean run");
-            for (q, sum) in got.iter().enumerate() {
-                let bar = f64::from(bars[q]);
-                let want: f64 = (0..shape[1]).map(|item| (p.score(q, item) - bar).exp()).sum();
-                let sum = *sum as f64 / (1u64 << BITS) as f64;
-                assert!((sum - want).abs() < 1e-6 * want, "{shape:?} {sum} {want}");
-            }
-            for count in [2, 3] {
-                let mut sum = vec![0; shape[0]];
-                for index in 0..count {
-                    let p = part(&p, index, count);
-                    let run = Run { cx, p: &p, half: false };
-                    let parts = run.exp_sums(&bars, BITS).expect("a clean run");
-                    sum.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
-                }
-                assert_eq!(sum, got, "{shape:?} in {count} parts {:?}", cx.isa);
-            }
-        }
-    }
-    let p = problem([2, 4097, 7]);
-    let run = Run {
-        cx: &Ctx::new(1),
-        p: &p,
-        half: false,
-    };
-    let crowded = run.exp_sums(&[0.0; 2], 50);
-    assert_eq!(crowded.map_err(|fault| fault.input), Err("bits"));
-}
-
-#[test]
 fn ranks_agree_with_the_place_in_the_top_k_for_scores_that_round() {
     let [q, v, d] = [50, 3000, 50];
     let p = Problem {
@@ -306,7 +215,7 @@ fn ranks_agree_with_the_place_in_the_top_k_for_scores_that_round() {
         excluded: vec![vec![]; q],
     };
     for cx in contexts().iter().flatten() {
-        let run = Run { cx, p: &p, half: false };
+        let run = Run::new(cx, &p);
         let (ids, _) = run.top_k(20).expect("a clean run");
         for place in [0, 7, 19] {
             let targets: Vec<i32> = (0..q).map(|q| ids[q * 20 + place]).collect();
@@ -325,11 +234,7 @@ fn minus_zero_ties_with_zero() {
         excluded: vec![vec![]],
     };
     let cx = Ctx::new(1);
-    let run = Run {
-        cx: &cx,
-        p: &p,
-        half: false,
-    };
+    let run = Run::new(&cx, &p);
     assert_eq!(run.top_k(3).expect("a clean run").0, [0, 1, 2]);
     assert_eq!(run.ranks(&[3]).expect("a clean run"), [4]);
 }
@@ -340,28 +245,16 @@ fn bad_input_is_refused() {
     let kind = |outcome: Result<Vec<i32>, crate::Fault>| outcome.map_err(|fault| (fault.kind, fault.input));
     let mut p = problem([7, 17, 9]);
     p.queries[3 * 9] = f64::NAN;
-    let run = Run {
-        cx: &cx,
-        p: &p,
-        half: false,
-    };
+    let run = Run::new(&cx, &p);
     let refused = Err((FaultKind::NotFinite, "queries or table"));
     assert_eq!(kind(run.top_k(3).map(|out| out.0)), refused);
     assert_eq!(kind(run.ranks(&[1; 7])), refused);
     let mut p = problem([7, 17, 9]);
     p.excluded[1].push(17);
-    let run = Run {
-        cx: &cx,
-        p: &p,
-        half: false,
-    };
+    let run = Run::new(&cx, &p);
     assert_eq!(kind(run.top_k(3).map(|out| out.0)), Err((FaultKind::Range, "excluded")));
     let p = problem([7, 17, 9]);
-    let run = Run {
-        cx: &cx,
-        p: &p,
-        half: false,
-    };
+    let run = Run::new(&cx, &p);
     assert_eq!(kind(run.ranks(&[17; 7])), Err((FaultKind::Range, "targets")));
     assert_eq!(kind(run.ahead(&[0.0; 7], &[18; 7])), Err((FaultKind::Range, "places")));
     let (queries, table) = ([0.0; 4], [0.0; 6]);
