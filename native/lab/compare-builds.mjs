@@ -3,7 +3,7 @@
 //
 //   node native/lab/compare-builds.mjs <rounds> <kind> <width> <build>...
 //
-// A build is a checkout after `npm run build`: its `dist` and `native/turbogr.node` are loaded. Prints milliseconds a step
+// A build is a checkout after `npm run build`: its `dist` and `native/turbogr.node` are loaded. Prints milliseconds per step
 // (10th, 50th and 90th percentile), the median of their ratios to the first build's in the same round, and each build's
 // last loss: equal numbers mean equal bits.
 

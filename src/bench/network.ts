@@ -166,7 +166,7 @@ function describe({ gbit, size }: { gbit: number; size: RankCase }, rows: readon
   return [
     table(names, cells),
     '',
-    `Two nodes of two ranks, ${gbit} Gbit/s between them, D = ${size.d}, ${formatCount(size.rows)} rows, ${size.tokens} tokens and ${size.pool} negatives a rank.`,
+    `Two nodes of two ranks, ${gbit} Gbit/s between them, D = ${size.d}, ${formatCount(size.rows)} rows, ${size.tokens} tokens and ${size.pool} negatives per rank.`,
     `Fetching rows inside a node instead of over the link: ${formatShare(grouped.forward_ms / flat.forward_ms - 1, 1)}.`,
   ].join('\n');
 }

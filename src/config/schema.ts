@@ -217,7 +217,7 @@ export const configSchema = z.strictObject({
   groupSize: positive
     .max(65_536)
     .optional()
-    .describe('ranks that hold a large table together; those of a node unless given. Never changes a result'),
+    .describe('ranks that hold a large table together; by default those of a node. Never changes a result'),
   window: z
     .enum(['latest', 'sliding'])
     .default('latest')

@@ -5,7 +5,7 @@ use crate::rows::{Element, load_vector};
 use crate::simd::{LANES, Simd};
 
 /// Vectors held in registers while summing. Eight chains would hide the latency of the FMA; the more, the fewer times rows
-/// are gone over.
+/// are read.
 const CHUNK: usize = 12;
 
 /// Lane `i` is `u . rows[i]`. `u` holds `cols` numbers rounded up to whole vectors.

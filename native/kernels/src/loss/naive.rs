@@ -1,6 +1,6 @@
 //! The oracle of the losses: double precision, plain loops, every T x V or T x R number written down.
 //!
-//! T tokens, D width, R negatives a token, V items.
+//! T tokens, D width, R negatives per token, V items.
 
 use super::sampled::gbce_beta;
 use crate::norm::naive::{l2_norm_row, l2_norm_row_grad};

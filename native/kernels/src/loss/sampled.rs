@@ -1,6 +1,6 @@
 //! Sampled softmax, BCE and gBCE: a positive and R sampled negatives for every token.
 //!
-//! T tokens, D width, R negatives a token, V items; N = trained tokens (or `mean_over`).
+//! T tokens, D width, R negatives per token, V items; N = trained tokens (or `mean_over`).
 //!
 //!   sampled softmax  -l+ + log(e^l+ + sum_r e^l_r)              with l -= logq[item] for positive and negatives alike
 //!   BCE              (softplus(-l+) + sum_r softplus(l_r)) / (R + 1)

@@ -1,5 +1,5 @@
 //! One token of a sampled loss: gather its 1 + R item rows once, form the logits, the loss, the coefficients and the
-//! user's gradient while the rows are in cache, and ask for the next token's rows meanwhile.
+//! user's gradient while the rows are in cache, and prefetch the next token's rows meanwhile.
 
 use super::Logit;
 use super::fetched::Fetched;
@@ -14,10 +14,10 @@ use crate::rows::{Element, Rows, store_vector};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::with_rows;
 
-/// Rows in memory of fewer bytes than this are asked for before they are read; longer ones the hardware fetches better
-/// by itself (rows of 1 KB: 13.5 GB/s, asked for 11.8; of 256 bytes: 7.2 and 7.7; one thread of Zen 3, 2026-11).
+/// Rows in memory of fewer bytes than this are prefetched; of longer ones the hardware does it better
+/// by itself (rows of 1 KB: 13.5 GB/s, prefetched 11.8; of 256 bytes: 7.2 and 7.7; one thread of Zen 3, 2026-11).
 const SHORT: usize = 1024;
-/// Bytes of a token's rows up to which the next token's are asked for too: both lie in a 512 KB L2 with room to spare.
+/// Bytes of a token's rows up to which the next token's are prefetched too: both lie in a 512 KB L2 with room to spare.
 const AHEAD: usize = 96 * 1024;
 
 /// The loss with its outputs, shared by all tokens.
@@ -63,7 +63,7 @@ pub(super) struct Tile<'a> {
 pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile: Tile) {
     match stage {
         Stage::Copy(rows) => {
-            let (table, lengths, ask, apart) = (rows.view(), &Lengths::Unit, false, None);
+            let (table, lengths, prefetch, apart) = (rows.view(), &Lengths::Unit, false, None);
             // SAFETY: by this function's contract.
             unsafe {
                 dispatch(
@@ -71,7 +71,7 @@ pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile
                     Tokens {
                         table,
                         lengths,
-                        ask,
+                        prefetch,
                         apart,
                         scorer,
                         tile,
@@ -80,16 +80,16 @@ pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile
             }
         }
         Stage::Table(rows, lengths) => with_rows!(Rows, *rows, table => {
-            let ask = table.cols * rows.bytes_per_element() < SHORT;
+            let prefetch = table.cols * rows.bytes_per_element() < SHORT;
             // SAFETY: by this function's contract.
-            unsafe { dispatch(isa, Tokens { table, lengths, ask, apart: None, scorer, tile }) }
+            unsafe { dispatch(isa, Tokens { table, lengths, prefetch, apart: None, scorer, tile }) }
         }),
         Stage::Fetched(fetched, positives) => with_rows!(Rows, fetched.rows, table => {
-            let ask = table.cols * fetched.rows.bytes_per_element() < SHORT;
+            let prefetch = table.cols * fetched.rows.bytes_per_element() < SHORT;
             let lengths = &Lengths::Given(fetched.factors);
             let apart = Some(Apart { places: fetched.places, positives: *positives });
             // SAFETY: by this function's contract.
-            unsafe { dispatch(isa, Tokens { table, lengths, ask, apart, scorer, tile }) }
+            unsafe { dispatch(isa, Tokens { table, lengths, prefetch, apart, scorer, tile }) }
         }),
     }
 }
@@ -127,8 +127,8 @@ struct Tokens<'a, E> {
     /// The rows of all draws, or of the negatives alone.
     table: Mat<E>,
     lengths: &'a Lengths<'a>,
-    /// Whether rows are worth asking for.
-    ask: bool,
+    /// Whether rows are worth prefetching.
+    prefetch: bool,
     apart: Option<Apart>,
     scorer: &'a Scorer<'a>,
     tile: Tile<'a>,
@@ -140,7 +140,7 @@ impl<E: Element> Kernel for Tokens<'_, E> {
         let Tokens {
             table,
             lengths,
-            ask,
+            prefetch,
             apart,
             scorer,
             tile,
@@ -156,7 +156,7 @@ impl<E: Element> Kernel for Tokens<'_, E> {
         let (factors, rest) = rest.split_at_mut(draws);
         let (keep, weights) = rest.split_at_mut(draws);
         let (drawn, places) = tile.ids.split_at_mut(draws);
-        let ask_next = ask && draws * table.cols * size_of::<E>() <= AHEAD;
+        let prefetch_next = prefetch && draws * table.cols * size_of::<E>() <= AHEAD;
         for (i, loss) in tile.losses.iter_mut().enumerate() {
             let t = tile.from + i;
             // SAFETY: token `t` is this task's; every buffer holds whole vectors; ids are in range.
@@ -186,7 +186,7 @@ impl<E: Element> Kernel for Tokens<'_, E> {
                     let rows = Drawn {
                         table,
                         lengths,
-                        ask,
+                        prefetch,
                         at,
                     };
                     rows.logits::<V>(scorer, uhat, logits, factors);
@@ -208,7 +208,7 @@ impl<E: Element> Kernel for Tokens<'_, E> {
                         Objective::Bce { beta } => binary::<V>(logits, keep, weights, beta, coef.len()),
                     };
                     finish::<V>(scorer, weights, factors, coef);
-                    let ahead = ask_next && t + 1 < scorer.u.rows;
+                    let ahead = prefetch_next && t + 1 < scorer.u.rows;
                     let next = ahead.then(|| apart.map_or(scorer.negatives, |apart| apart.places).row(t + 1));
                     if apart.is_some() {
                         let positive = One(own.as_ptr(), std::mem::take(&mut weights[0]));
@@ -251,7 +251,7 @@ fn draw(negatives: &[i32], positive: i32, drawn: &mut [i32], keep: &mut [f32]) {
 struct Drawn<'a, E> {
     table: Mat<E>,
     lengths: &'a Lengths<'a>,
-    ask: bool,
+    prefetch: bool,
     at: &'a [i32],
 }
 
@@ -286,7 +286,7 @@ impl<E: Element> Drawn<'_, E> {
         unsafe {
             let inverse = V::splat(1.0 / scorer.logit.temperature);
             for group in (0..count).step_by(LANES) {
-                let next = if self.ask {
+                let next = if self.prefetch {
                     group + LANES..count.min(group + 2 * LANES)
                 } else {
                     0..0

@@ -123,5 +123,5 @@ impl<E: Element> Drawn<'_, E> {
     }
 }
 
-/// Floats of a row that are asked for ahead; the hardware fetches the rest of longer ones.
+/// Floats of a row that are prefetched; the hardware fetches the rest of longer ones.
 const AHEAD: usize = 256;
