@@ -3,6 +3,9 @@
 //!
 //! Useful FLOPs only: causal pairs, nothing padded, scores recomputed in backward not counted.
 
+mod clock;
+
+use clock::clock;
 use turbogr_kernels::attention::{
     Backward, Bias, Forward, Inputs, TimeBias, TimeTerm, fuxi_attention, hstu_attention, softmax_attention,
 };
@@ -32,19 +35,6 @@ fn lognormal(mean: f32, tokens: usize) -> Vec<usize> {
         at += 2;
     }
     lengths
-}
-
-/// Seconds so far. One thread is timed by its own CPU time, which other processes do not disturb.
-fn clock(cx: &Ctx) -> f64 {
-    let id = if cx.pool.threads() == 1 {
-        libc::CLOCK_THREAD_CPUTIME_ID
-    } else {
-        libc::CLOCK_MONOTONIC
-    };
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec.
-    unsafe { libc::clock_gettime(id, &mut now) };
-    now.tv_sec as f64 + 1e-9 * now.tv_nsec as f64
 }
 
 /// FLOP/s of nothing but FMAs, now.

@@ -1,6 +1,9 @@
 //! Times the sparse, loss, optimiser and retrieval kernels. One thread is timed by its own CPU time.
 //! `cargo run --release -p turbogr-kernels --example sparse -- [case or "all"] [rounds] [threads]`
 
+mod clock;
+
+use clock::clock;
 use turbogr_kernels::arena::Lease;
 use turbogr_kernels::embedding::{
     Contribution, EmbeddingUpdate, Sampler, Update, draw_negatives, embedding_gather, embedding_update,
@@ -11,18 +14,6 @@ use turbogr_kernels::optim::{Adam, AdamW, adamw, cast_to_f16, fill_normal};
 use turbogr_kernels::retrieval::{CountAhead, TopK, count_ahead, top_k};
 use turbogr_kernels::rng::{Dropout, Key};
 use turbogr_kernels::{Ctx, Grad, Mat, MatMut, Rows, RowsMut};
-
-fn clock(cx: &Ctx) -> f64 {
-    let id = if cx.pool.threads() == 1 {
-        libc::CLOCK_THREAD_CPUTIME_ID
-    } else {
-        libc::CLOCK_MONOTONIC
-    };
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec.
-    unsafe { libc::clock_gettime(id, &mut now) };
-    now.tv_sec as f64 + 1e-9 * now.tv_nsec as f64
-}
 
 struct Bench {
     cx: Ctx,
@@ -136,6 +127,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
         sampled_softmax(cx, args, None).expect("loss");
     });
     let part = |ids, from, count| Contribution {
+        lane: 0,
         ids,
         source: Mat::new(&uhat, t, d),
         coef: Some(Mat::new(&coef, t, 1 + r).columns(from, count)),
@@ -152,7 +144,17 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
         part(Mat::new(&positives, t, 1), 0, 1),
         part(Mat::new(&negatives, t, r), 1, r),
     ];
-    let contributions = &contributions;
+    let mut apply = |cx: &Ctx, update: Update| {
+        let args = EmbeddingUpdate {
+            table: rows(),
+            staged: None,
+            contributions: &contributions,
+            update,
+            rounding: None,
+            grad_scale: None,
+        };
+        embedding_update(cx, args).expect("update");
+    };
     let sources = (t * (r + 2) * d * 4) as f64;
     if v * d <= 100_000_000 {
         let mut grad = b.zeros(v * d);
@@ -164,15 +166,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
                 let update = Update::Dense {
                     grad: Grad::overwrite(MatMut::new(&mut grad, v, d)),
                 };
-                let args = EmbeddingUpdate {
-                    table: rows(),
-                    staged: None,
-                    contributions,
-                    update,
-                    rounding: None,
-                    grad_scale: None,
-                };
-                embedding_update(cx, args).expect("update");
+                apply(cx, update);
             },
         );
     }
@@ -193,15 +187,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
                 eps: 1e-8,
                 weight_decay: 0.0,
             };
-            let args = EmbeddingUpdate {
-                table: rows(),
-                staged: None,
-                contributions,
-                update,
-                rounding: None,
-                grad_scale: None,
-            };
-            embedding_update(cx, args).expect("update");
+            apply(cx, update);
         },
     );
     let (mut m, mut s) = (b.zeros(v * d), b.zeros(v * d));
@@ -216,15 +202,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
                 v: MatMut::new(&mut s, v, d),
                 hyper: ADAM,
             };
-            let args = EmbeddingUpdate {
-                table: rows(),
-                staged: None,
-                contributions,
-                update,
-                rounding: None,
-                grad_scale: None,
-            };
-            embedding_update(cx, args).expect("update");
+            apply(cx, update);
         },
     );
 }

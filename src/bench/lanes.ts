@@ -16,6 +16,9 @@ import { drawBatch, drawLengths } from './random-batch.js';
 const ITEMS = 10_000;
 /** Steps of each kind before the first one that counts. */
 const WARM = 2;
+/** Steps of few tokens before those: until then the engine still compiles what enqueues a step, which takes cores. */
+const COMPILE = 60;
+const FEW = 16;
 
 interface LanesOptions {
   d: number;
@@ -76,9 +79,20 @@ export async function benchLanes({ lanes, tokens, steps, threads, ...model }: La
   const all = drawBatch(Array.from({ length: lanes }, () => lengths).flat(), ITEMS);
   const small = Array.from({ length: lanes }, (_, lane) => part(all, lane * lengths.length, lengths.length));
   const [one, several] = [learner(1), learner(lanes)];
+  const few = drawBatch([FEW], ITEMS);
+  const totalSteps = COMPILE + WARM + steps;
+  for (let step = 1; step <= COMPILE; step++) {
+    await seconds(device, () => one.step([few], { step, totalSteps }));
+    await seconds(device, () =>
+      several.step(
+        Array.from({ length: lanes }, () => few),
+        { step, totalSteps },
+      ),
+    );
+  }
   const rates: [one: number[], several: number[]] = [[], []];
   for (let step = 1; step <= WARM + steps; step++) {
-    const place = { step, totalSteps: WARM + steps };
+    const place = { step: COMPILE + step, totalSteps };
     const timed = [
       await seconds(device, () => one.step([all], place)),
       await seconds(device, () => several.step(small, place)),

@@ -78,7 +78,7 @@ async function measure(
     if (draws) objective.sampled(tape, input, { rows: table, events, draws, ...(logq && { logq }) });
     else objective.full(tape, input, targets);
     const rates = { step, lr: 1e-3, tableLr: 1e-3 };
-    const { dense, tables } = gradients.take({ reduce: false });
+    const { dense, tables } = gradients.take({ lane: 0, defer: () => true });
     gradients.release({ dense, tables: optimizer.apply({ dense, tables: () => tables }, rates) });
     await device.sync();
     best = Math.min(best, (performance.now() - start) / 1000);

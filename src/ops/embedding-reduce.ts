@@ -1,5 +1,6 @@
 // Contributions to a row source, summed by row into a list: in token order, exactly as embeddingUpdate sums them. A
-// gradient of normalised rows goes through the values that were read.
+// gradient of normalised rows goes through the values that were read. Contributions of several lanes are summed lane by lane
+// and then as the lanes of a step are (train/lane-tree.ts), as if each lane had a list of its own.
 //
 // V rows of the table, D width.
 
@@ -8,14 +9,22 @@ import type { Device } from '../native/device.js';
 import type { Contribution, RowSource } from './row-source.js';
 import { emptyRowList, type RowList } from './row-list.js';
 
-/** Contributions that one call can sum: the kernel's limit. Row gradients reduce a full list and go on. */
-export const MOST_CONTRIBUTIONS = 8;
+/** Contributions that one call can sum: the kernel's limit. */
+export const MOST_CONTRIBUTIONS = 24;
+
+/** Numbers of the largest table that is small: the kernel sums it lane by lane. */
+const SMALL_TABLE = 2 ** 18;
+
+export function isSmallTable({ vocabulary, value }: RowSource): boolean {
+  return vocabulary * Math.ceil(value.cols / 8) * 8 <= SMALL_TABLE;
+}
 
 export function writeContributions(call: Call, contributions: readonly Contribution[]): Call {
   call.number(contributions.length);
-  for (const { source, ids, coef, scale, normalizedEps } of contributions) {
+  for (const { source, ids, coef, scale, lane, normalizedEps } of contributions) {
     call
       .tensor(source)
+      .number(lane ?? 0)
       .tensor(ids)
       .tensor(coef)
       .number(scale)

@@ -1,11 +1,14 @@
-// The gradient that a row source has collected: contributions while they fit one call, from then on a list to which the
-// next ones are added.
+// The gradient that a row source has collected: contributions while they are few, from then on a list to which the next
+// ones are added.
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
-import { embeddingReduce, MOST_CONTRIBUTIONS } from './embedding-reduce.js';
+import { embeddingReduce } from './embedding-reduce.js';
 import { disposeRowList, type RowList, sparseAdd } from './row-list.js';
 import type { Contribution, RowSource } from './row-source.js';
+
+/** Contributions that are summed at once; sums of more would have other bits. */
+const MOST = 8;
 
 export class RowGradient {
   readonly #device: Device;
@@ -28,7 +31,7 @@ export class RowGradient {
   }
 
   add(contribution: Contribution): void {
-    if (this.#contributions.length === MOST_CONTRIBUTIONS) this.#reduce();
+    if (this.#contributions.length === MOST) this.#reduce();
     this.#contributions.push(contribution);
   }
 

@@ -17,6 +17,8 @@ export interface Contribution {
   /** [T, P], 1 when absent. */
   readonly coef?: Tensor<'f32'>;
   readonly scale: number;
+  /** Which lane of the step it comes from, where several are summed at once. */
+  readonly lane?: number;
   /** The gradient is that of row / max(|row|, this), and is taken through it after summing. */
   readonly normalizedEps?: number;
 }

@@ -6,6 +6,7 @@
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import { add } from '../ops/elementwise.js';
+import { embeddingReduce, isSmallTable, MOST_CONTRIBUTIONS } from '../ops/embedding-reduce.js';
 import { embeddingApply, embeddingUpdate } from '../ops/embedding-update.js';
 import type { Parameter } from '../ops/parameter.js';
 import type { RowGradient } from '../ops/row-gradient.js';
@@ -15,7 +16,7 @@ import type { Table } from '../ops/table.js';
 import type { Tensor } from '../tensor/tensor.js';
 
 export type TableGradient =
-  /** Not yet summed; valid while the tensors of the lane live. */
+  /** Not yet summed; valid while the tensors of their lanes live. */
   | { readonly kind: 'contributions'; readonly source: RowSource; readonly contributions: readonly Contribution[] }
   /** Touched rows. */
   | { readonly kind: 'rows'; readonly list: RowList }
@@ -47,10 +48,25 @@ export interface Trained {
 export interface TakeOptions {
   /** What a lane read instead of a table itself, by table. */
   staged?: ReadonlyMap<Table, GradedRows>;
-  /** Sum contributions into lists, which outlive the lane. */
-  reduce: boolean;
+  lane: number;
+  /** Whether contributions may wait for those of other lanes or the update to be summed; a list outlives the lane. */
+  defer: DeferRule;
   stream?: StreamName;
 }
+
+export type DeferRule = (source: RowSource, contributions: readonly Contribution[]) => boolean;
+
+/**
+ * For several lanes: they share the table that they read and are summed in one call, without a list per lane. Not where a
+ * list would be smaller.
+ */
+export const deferIfSmaller: DeferRule = (source, contributions) => {
+  if (source.ids || isSmallTable(source)) return false;
+  const entries = contributions.reduce((sum, { ids }) => sum + ids.size, 0);
+  const tensors = new Set(contributions.flatMap(({ ids, coef, source: rows }) => [ids, coef, rows]));
+  const kept = [...tensors].reduce((sum, tensor) => sum + (tensor?.size ?? 0), 0);
+  return kept <= Math.min(entries, source.vocabulary) * (source.value.cols + 1);
+};
 
 export class GradientSums {
   readonly #device: Device;
@@ -98,7 +114,7 @@ export class GradientSums {
     });
   }
 
-  #takeTable(table: Table, { staged, reduce, stream }: TakeOptions): TableGradient | undefined {
+  #takeTable(table: Table, { staged, lane, defer, stream }: TakeOptions): TableGradient | undefined {
     const source: GradedRows = staged?.get(table) ?? table;
     const { rowGradient } = source;
     const { contributions } = rowGradient;
@@ -108,9 +124,10 @@ export class GradientSums {
       return { kind: 'dense', grad: table.gradient.take()! };
     }
     if (rowGradient.isEmpty) return undefined;
-    if (contributions && !reduce) {
+    if (contributions && defer(source, contributions)) {
+      const ofLane = contributions.map(contribution => ({ ...contribution, lane }));
       rowGradient.clear();
-      return { kind: 'contributions', source, contributions };
+      return { kind: 'contributions', source, contributions: ofLane };
     }
     return { kind: 'rows', list: rowGradient.takeList(stream) };
   }
@@ -134,13 +151,20 @@ export class GradientSums {
       table.gradient.giveBack(right.grad);
       return left;
     }
-    if (left.kind !== 'rows' || right.kind !== 'rows') {
-      throw new Error(`table ${table.name}: a gradient of ${left.kind} and one of ${right.kind} do not add up`);
+    if (left.kind === 'contributions' && right.kind === 'contributions' && left.source === right.source) {
+      const contributions = [...left.contributions, ...right.contributions];
+      if (contributions.length <= MOST_CONTRIBUTIONS) return { ...left, contributions };
     }
-    const pair = { left: left.list, right: right.list, vocabulary: table.vocabulary };
-    const list = sparseAdd(this.#device, pair, stream);
-    disposeRowList(left.list);
-    disposeRowList(right.list);
+    const lists = { left: this.#list(table, left, stream), right: this.#list(table, right, stream) };
+    const list = sparseAdd(this.#device, { ...lists, vocabulary: table.vocabulary }, stream);
+    disposeRowList(lists.left);
+    disposeRowList(lists.right);
     return { kind: 'rows', list };
+  }
+
+  #list(table: Table, gradient: TableGradient, stream?: StreamName): RowList {
+    if (gradient.kind === 'rows') return gradient.list;
+    if (gradient.kind === 'dense') throw new Error(`table ${table.name}: some lanes have a gradient of all rows`);
+    return embeddingReduce(this.#device, gradient.source, gradient.contributions, stream);
   }
 }

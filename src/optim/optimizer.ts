@@ -110,6 +110,11 @@ export class Optimizer {
     this.#scale = device.tensor([1, 1]);
   }
 
+  /** Whether the norm of all gradients is formed before they are applied. */
+  get clips(): boolean {
+    return this.#settings.clip !== undefined;
+  }
+
   /** Applies the gradients, which stay the caller's. Those of tables come back in the form in which they were applied. */
   apply(given: GradientsToApply, { step, lr, tableLr }: StepRates): TableGradients {
     const { dense } = given;

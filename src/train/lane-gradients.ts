@@ -22,7 +22,8 @@ export class LaneGradients {
   }
 
   /** Takes what the next lane left with parameters and tables. */
-  take(lane: number, options: TakeOptions): void {
+  take(options: TakeOptions): void {
+    const { lane } = options;
     const range = { from: lane, to: lane + 1 };
     this.#stream = options.stream ?? 'compute';
     this.#putDense({ ...range, value: this.#sums.takeDense() });
@@ -37,6 +38,13 @@ export class LaneGradients {
   putNode({ from, to, value }: Partial<Gradients>): void {
     this.#putDense({ from, to, value: value?.dense });
     this.#tables.putNode({ from, to, value: value?.tables });
+  }
+
+  /** The first lane whose contributions have not been summed yet: tensors of lanes before it are no longer needed. */
+  get firstDeferred(): number {
+    const waits = ({ value }: Partial<TableGradients>): boolean =>
+      value?.some(gradient => gradient?.kind === 'contributions') ?? false;
+    return this.#tables.partials.find(waits)?.from ?? Number.POSITIVE_INFINITY;
   }
 
   /** What has been summed so far, whole nodes in order. */

@@ -10,7 +10,13 @@ import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Model } from '../nn/model.js';
 import { countChanged } from '../ops/changed-rows.js';
-import type { GradientSums, TableGradients, Trained } from '../optim/gradients.js';
+import {
+  deferIfSmaller,
+  type DeferRule,
+  type GradientSums,
+  type TableGradients,
+  type Trained,
+} from '../optim/gradients.js';
 import type { GradientsToApply, Optimizer, StepRates } from '../optim/optimizer.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
 import type { Tensor } from '../tensor/tensor.js';
@@ -233,14 +239,22 @@ export class StepRun {
   }
 
   #reduce(lane: number, stream: StreamName): void {
-    const { stale } = this.#parts;
-    const work = this.#work.get(lane)!;
+    const { staged } = this.#work.get(lane)!;
     this.#skipTo(lane);
-    // The only lane of a step is not reduced: the update sums its contributions itself, and the lane lives until then.
-    const alone = this.#input.lanes === 1 && stale.ahead === 0;
-    this.#sum.take(lane, { staged: work.staged, reduce: !alone, stream });
+    this.#sum.take({ staged, lane, defer: this.#defer, stream });
     this.#summed = lane + 1;
-    if (!alone) work.dispose();
+    const { firstDeferred } = this.#sum;
+    for (const [done, work] of this.#work) {
+      if (done <= lane && done < firstDeferred) work.dispose();
+    }
+  }
+
+  /** Lists are for later steps, for other ranks, and for a norm that is needed before the update. */
+  get #defer(): DeferRule {
+    const { stale, rankSum, optimizer } = this.#parts;
+    if (stale.ahead > 0) return () => false;
+    if (this.#input.lanes === 1) return () => true; // the update sums the contributions itself
+    return rankSum || optimizer.clips ? () => false : deferIfSmaller;
   }
 
   /** The sum, where one rank computes all lanes. */

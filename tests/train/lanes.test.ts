@@ -104,7 +104,7 @@ class SevenLanes {
     work.exchange('compute');
     work.rows('compute');
     work.dense(64);
-    const taken = this.sums.take({ reduce: true });
+    const taken = this.sums.take({ lane, defer: () => false });
     work.dispose();
     return taken;
   }

@@ -8,8 +8,8 @@ use crate::spans::Tag;
 use crate::tensors::Marks;
 use std::mem::{MaybeUninit, needs_drop, offset_of};
 
-/// Room for the largest op's arguments (an update of a table by eight contributions); checked at compile time.
-const CLOSURE: usize = 1280;
+/// Room for the largest op's arguments (an update of a table by all contributions it takes); checked at compile time.
+const CLOSURE: usize = 3328;
 const PAYLOAD: usize = CLOSURE + MOST_OPERANDS * size_of::<Use>();
 
 type Run = unsafe fn(*const u8, &Site) -> Outcome;

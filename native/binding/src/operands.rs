@@ -8,7 +8,7 @@ use crate::view::{Dtype, View};
 use turbogr_kernels::{Mat, MatMut, Panels, PanelsMut};
 
 /// Operands that a command may have.
-pub const MOST_OPERANDS: usize = 48;
+pub const MOST_OPERANDS: usize = 96;
 
 /// A tensor that a command uses.
 pub struct Operand {

@@ -45,6 +45,7 @@ pub fn embedding_gather_backward(args: &mut Args) -> Outcome {
 fn contribution(args: &mut Args) -> Outcome<Contribution> {
     let source = args.mat("source")?;
     Ok(Contribution {
+        lane: args.usize("lane")? as u32,
         ids: args.ids("ids", source.rows)?,
         source,
         coef: args.mat_opt("coef")?,
@@ -186,6 +187,7 @@ pub fn sparse_add(args: &mut Args) -> Outcome {
 }
 
 const NO_CONTRIBUTION: Contribution = Contribution {
+    lane: 0,
     ids: nothing(),
     source: nothing(),
     coef: None,

@@ -65,30 +65,26 @@ pub(super) struct Target<'a, E> {
 }
 
 impl<E: Element> Target<'_, E> {
-    /// Finishes row `id`, the `number`-th touched one. `gradient` is complete but for `unit`, the gradient of the
-    /// normalised row. Returns the square of the gradient's length if that is the rule, else 0.
+    /// Hands row `id`, the `number`-th touched one, to the rule. Returns the square of the gradient's length if that is the
+    /// rule, else 0.
     ///
     /// # Safety
     /// `id` is a row of `read`; this task alone has that row of the rule's memory, and place `number` of its list;
-    /// `gradient` and `unit` hold `cols` numbers and zeros up to whole vectors; target features as for [`Simd`].
+    /// `gradient` holds `cols` numbers and zeros up to whole vectors; target features as for [`Simd`].
     #[inline(always)]
-    pub unsafe fn finish<V: Simd>(&self, id: usize, number: usize, gradient: &mut [f32], unit: Option<&[f32]>) -> f64 {
+    pub unsafe fn apply<V: Simd>(&self, id: usize, number: usize, gradient: &[f32]) -> f64 {
+        let row = self.ids.map_or(id, |ids| ids[id] as usize);
         // SAFETY: by this function's contract.
-        unsafe {
-            if let Some(unit) = unit {
-                self.add_through_norm::<V>(id, unit, gradient);
-            }
-            let row = self.ids.map_or(id, |ids| ids[id] as usize);
-            self.rule.apply::<V>(row, number, gradient.as_ptr(), self.read.cols)
-        }
+        unsafe { self.rule.apply::<V>(row, number, gradient.as_ptr(), self.read.cols) }
     }
 
     /// `to += (g - ehat (ehat . g)) / |e|`, or `g / eps` for a row shorter than eps.
     ///
     /// # Safety
-    /// As [`Target::finish`].
+    /// `id` is a row of `read`; both gradients hold `cols` numbers and zeros up to whole vectors; target features as for
+    /// [`Simd`].
     #[inline(always)]
-    unsafe fn add_through_norm<V: Simd>(&self, id: usize, gradient: &[f32], to: &mut [f32]) {
+    pub unsafe fn add_through_norm<V: Simd>(&self, id: usize, gradient: &[f32], to: &mut [f32]) {
         let cols = self.read.cols;
         // SAFETY: the caller's.
         unsafe {

@@ -6,9 +6,18 @@ use crate::fault::{FaultKind, Outcome, fault};
 use crate::mat::Mat;
 use crate::rows::Rows;
 use crate::shape::{check_id_mat, check_len, check_mat, check_table};
+use crate::simd::LANES;
 
-/// Contributions that one call can sum; the sort numbers them in three bits.
-pub const MAX_CONTRIBUTIONS: usize = 8;
+/// Contributions that one call can sum: eight lanes of three.
+pub const MAX_CONTRIBUTIONS: usize = 24;
+
+/// Floats of the largest table that is small: 1 MB of gradient, half of which fits in the L2 of a Zen 3.
+const SMALL: usize = 256 * 1024;
+
+/// Whether a table is so small that how a lane's gradient is summed depends on how many entries the lane has.
+pub(super) fn is_small(items: usize, cols: usize) -> bool {
+    items * cols.next_multiple_of(LANES) <= SMALL
+}
 
 /// `scale * sum coef[r, j] * source[r]` over all (r, j) with `ids[r, j]` = row is the row's gradient.
 #[derive(Clone, Copy)]
@@ -18,6 +27,9 @@ pub struct Contribution {
     pub source: Mat,       // [rows, D]
     pub coef: Option<Mat>, // [rows, per], 1 when absent
     pub scale: f32,
+    /// Which lane of the step it comes from; lanes ascend. Each is summed for itself, then they are added as the lanes of a
+    /// step are. A small table takes one lane per call.
+    pub lane: u32,
     /// `Some(eps)`: the gradient is that of the row divided by `max(|row|, eps)`, and is taken through it after summing.
     pub normalized: Option<f32>,
 }
@@ -45,6 +57,26 @@ pub(super) fn check_contributions(op: &'static str, read: &ReadRows, contributio
         let expected = format!("at most {MAX_CONTRIBUTIONS}");
         let got = format!("{number}");
         return Err(fault(FaultKind::Argument, op, "contributions", expected, got));
+    }
+    let lanes = || contributions.windows(2).map(|pair| (pair[0].lane, pair[1].lane));
+    if lanes().any(|(lane, next)| lane > next) {
+        return Err(fault(
+            FaultKind::Argument,
+            op,
+            "lane",
+            "ascending lanes",
+            "another order",
+        ));
+    }
+    if is_small(read.vocabulary, cols) && lanes().any(|(lane, next)| lane != next) {
+        let got = format!("several for {} rows of {cols}", read.vocabulary);
+        return Err(fault(
+            FaultKind::Argument,
+            op,
+            "lane",
+            "one lane for a small table",
+            got,
+        ));
     }
     let mut eps = None;
     for c in contributions {

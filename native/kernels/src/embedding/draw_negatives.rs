@@ -1,6 +1,6 @@
 //! Negative items, drawn by counter: draw (t, r) is a pure function of the key and its place.
 //!
-//! T tokens, R negatives a token, V items. Collisions with the positive are not avoided here; the losses mask them.
+//! T tokens, R negatives per token, V items. Collisions with the positive are not avoided here; the losses mask them.
 
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, check_ids, fault};

@@ -19,7 +19,7 @@ const OP: &str = "embedding_gather";
 const TILE: usize = 64;
 /// Tokens whose dropout factors are made together.
 const DROPS: usize = 8;
-/// Rows asked for ahead of their use.
+/// Rows prefetched ahead of their use.
 const AHEAD: usize = 8;
 
 pub struct Forward<'a> {

@@ -2,7 +2,8 @@
 //! against the ops that do without them.
 
 use super::naive::{self, List};
-use super::tests::{CASES, Case, Floats, TOLERANCE, case, hyper, table_of};
+use super::optimizer_tests::hyper;
+use super::tests::{CASES, Case, Floats, TOLERANCE, case, table_of};
 use super::*;
 use crate::Ctx;
 use crate::half::float_to_half;
@@ -12,27 +13,27 @@ use crate::testing::*;
 
 /// Ids and rows of a list on its own.
 #[derive(Clone, PartialEq, Debug)]
-struct Stored {
-    ids: Vec<i32>,
+pub(super) struct Stored {
+    pub ids: Vec<i32>,
     rows: Vec<f32>,
     width: usize,
 }
 
 impl Stored {
-    fn empty(room: usize, width: usize) -> Stored {
+    pub fn empty(room: usize, width: usize) -> Stored {
         Stored {
             ids: vec![7; room],
             rows: vec![f32::NAN; room * width],
             width,
         }
     }
-    fn read(&self) -> RowList<'_> {
+    pub fn read(&self) -> RowList<'_> {
         RowList {
             ids: &self.ids,
             rows: Mat::new(&self.rows, self.ids.len(), self.width),
         }
     }
-    fn write(&mut self) -> RowListMut<'_> {
+    pub fn write(&mut self) -> RowListMut<'_> {
         let rows = MatMut::new(&mut self.rows, self.ids.len(), self.width);
         RowListMut {
             ids: &mut self.ids,
@@ -40,7 +41,7 @@ impl Stored {
         }
     }
     /// Without the room that is left.
-    fn cut(mut self) -> Stored {
+    pub fn cut(mut self) -> Stored {
         let count = self.ids.iter().filter(|id| **id >= 0).count();
         assert!(self.ids[count..].iter().all(|id| *id == -1), "a tail of -1");
         self.ids.truncate(count);
@@ -60,7 +61,7 @@ impl Stored {
     }
 }
 
-fn room(case: &Case) -> usize {
+pub(super) fn room(case: &Case) -> usize {
     case.items.min(case.summands.iter().map(|s| s.ids.len()).sum())
 }
 

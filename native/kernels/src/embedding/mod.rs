@@ -11,6 +11,7 @@ pub mod embedding_gather;
 mod embedding_reduce;
 mod embedding_update;
 mod fetch_negatives;
+mod lane_rows;
 pub mod naive;
 mod parts;
 mod read_ahead;
@@ -32,7 +33,15 @@ pub use route_ids::{Routed, pick_rows, route_ids, take_list};
 pub use stage_rows::{IdList, MAX_ID_LISTS, stage_rows, unique_ids};
 
 #[cfg(test)]
+mod draw_tests;
+#[cfg(test)]
+mod gather_tests;
+#[cfg(test)]
+mod lane_tests;
+#[cfg(test)]
 mod list_tests;
+#[cfg(test)]
+mod optimizer_tests;
 #[cfg(test)]
 mod shard_tests;
 #[cfg(test)]

@@ -2,24 +2,21 @@
 //! parts, each adds into a gradient of its own while a source row stays in registers, and the parts are summed in order.
 
 use super::Contribution;
-use super::apply::{Job, Target};
-use super::sums::{number, total};
+use super::apply::Job;
+use super::sums::{TileRows, Tiles, run_tiles};
 use crate::ctx::Ctx;
 use crate::exact_sum::ExactSum;
 use crate::gathered::prefetch_span;
 use crate::mat::Disjoint;
 use crate::rows::{Element, load_vector};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
-use crate::with_rows;
 
-/// Floats of the largest gradient treated so: 1 MB, half of which fits in the L2 of a Zen 3.
-const FLOATS: usize = 256 * 1024;
 /// Entries of a part, of which there are at most `MOST`.
 const ENTRIES: usize = 256 * 1024;
 const MOST: usize = 16;
 /// Entries per row and part that make adding up the parts cheap beside the rest.
 const ENTRIES_PER_ROW: usize = 16;
-/// Gradient rows asked for ahead of their use.
+/// Gradient rows prefetched ahead of their use.
 const AHEAD: usize = 4;
 /// Vectors of a source row held in registers.
 const CHUNK: usize = 8;
@@ -27,20 +24,16 @@ const CHUNK: usize = 8;
 /// Rows folded by one task.
 const TILE: usize = 64;
 
-/// Into how many parts to cut, if this table and number of entries are a case for it.
-pub(super) fn parts(items: usize, cols: usize, entries: usize) -> Option<usize> {
+/// Into how many parts to cut a small table's gradient, if there are entries enough to make it worth while.
+pub(super) fn parts(items: usize, entries: usize) -> Option<usize> {
     let parts = entries.div_ceil(ENTRIES).clamp(1, MOST);
-    let small = items * cols.next_multiple_of(LANES) <= FLOATS;
-    (small && entries / parts >= items * ENTRIES_PER_ROW).then_some(parts)
+    (entries / parts >= items * ENTRIES_PER_ROW).then_some(parts)
 }
 
 /// Each of the parts adds up a gradient of its own. Returns the sum of squares, if the rule forms it.
 pub(super) fn form(cx: &Ctx, job: &Job, parts: usize) -> ExactSum {
     let Job {
-        read,
-        contributions,
-        rule,
-        eps,
+        read, contributions, ..
     } = *job;
     let (items, cols) = (read.rows.rows(), read.rows.cols());
     let width = cols.next_multiple_of(LANES);
@@ -70,37 +63,14 @@ pub(super) fn form(cx: &Ctx, job: &Job, parts: usize) -> ExactSum {
             }
         });
     }
-    let tiles = items.div_ceil(TILE);
-    let mut numbers = cx.scratch::<u32>(tiles);
-    numbers.fill(0);
-    if rule.numbers_rows() {
-        let touched = |row: usize| (0..parts).any(|part| touched[part * items + row] > 0);
-        for (tile, count) in numbers.iter_mut().enumerate() {
-            let rows = tile * TILE..items.min((tile + 1) * TILE);
-            *count = rows.filter(|row| touched(*row)).count() as u32;
-        }
-        number(&mut numbers);
-    }
-    let numbers = &numbers[..];
-    let mut squares = cx.scratch::<ExactSum>(tiles);
-    squares.fill(ExactSum::ZERO);
-    let mut buffers = cx.per_worker::<f32>(2 * width);
-    {
-        let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
-        let (sums, touched) = (&sums[..], &touched[..]);
-        cx.pool.run(tiles, |tile, worker| {
-            // SAFETY: a tile's rows are one task's; a worker's buffer is its own while it runs a task.
-            unsafe {
-                let (buffer, square) = (buffers.of(worker), &mut squares.range(tile, 1)[0]);
-                let (first, number) = (tile * TILE, numbers[tile] as usize);
-                with_rows!(Rows, read.rows, rows => {
-                    let target = Target { read: rows, ids: read.ids, rule, eps };
-                    dispatch(cx.isa, Fold { target, sums, touched, parts, first, number, buffer, square })
-                });
-            }
-        });
-    }
-    total(&squares)
+    let (sums, touched) = (&sums[..], &touched[..]);
+    let fold = Fold {
+        sums,
+        touched,
+        parts,
+        items,
+    };
+    run_tiles(cx, job, &fold)
 }
 
 /// Bits of `touched`.
@@ -224,49 +194,61 @@ impl SourceRow<'_> {
     }
 }
 
-/// Sums the parts of rows `first..first + TILE` and finishes them.
-struct Fold<'a, E> {
-    target: Target<'a, E>,
+/// Sums the parts.
+struct Fold<'a> {
     /// All parts' sums and flags, one after the other.
     sums: &'a [f32],
     touched: &'a [u8],
     parts: usize,
-    first: usize,
-    /// Of the first touched row here, among all touched ones.
-    number: usize,
-    /// Two padded rows.
-    buffer: &'a mut [f32],
-    square: &'a mut ExactSum,
+    items: usize,
 }
 
-impl<E: Element> Kernel for Fold<'_, E> {
+impl Fold<'_> {
+    fn flags(&self, row: usize) -> u8 {
+        (0..self.parts).fold(0, |flags, part| flags | self.touched[part * self.items + row])
+    }
+
+    fn rows(&self, tile: usize) -> std::ops::Range<usize> {
+        tile * TILE..self.items.min((tile + 1) * TILE)
+    }
+
+    /// Adds the row of all parts, in order: of their plain gradients (0) or of those of the normalised rows (1).
     #[inline(always)]
-    unsafe fn run<V: Simd>(self) {
-        let items = self.target.read.rows;
-        let width = self.target.read.cols.next_multiple_of(LANES);
-        let mut number = self.number;
-        for row in self.first..items.min(self.first + TILE) {
-            let flags = (0..self.parts).fold(0, |flags, part| flags | self.touched[part * items + row]);
+    fn add(&self, row: usize, plane: usize, to: &mut [f32]) {
+        for part in 0..self.parts {
+            let from = ((2 * part + plane) * self.items + row) * to.len();
+            let part = &self.sums[from..from + to.len()];
+            to.iter_mut().zip(part).for_each(|(to, x)| *to += x);
+        }
+    }
+}
+
+impl Tiles for Fold<'_> {
+    fn count(&self) -> usize {
+        self.items.div_ceil(TILE)
+    }
+
+    fn touched(&self, tile: usize) -> u32 {
+        self.rows(tile).filter(|row| self.flags(*row) > 0).count() as u32
+    }
+
+    #[inline(always)]
+    unsafe fn sum<V: Simd, E: Element>(&self, tile: usize, rows: &mut TileRows<E>) {
+        for row in self.rows(tile) {
+            let flags = self.flags(row);
             if flags == 0 {
                 continue;
             }
-            for (plane, sum) in self.buffer.chunks_exact_mut(width).enumerate() {
-                sum.fill(0.0);
-                for part in 0..self.parts {
-                    let from = ((2 * part + plane) * items + row) * width;
-                    sum.iter_mut()
-                        .zip(&self.sums[from..from + width])
-                        .for_each(|(to, x)| *to += x);
+            // SAFETY: this task alone has the row.
+            unsafe {
+                rows.next_lane::<V>(0);
+                self.add(row, 0, rows.plain());
+                self.add(row, 1, rows.unit());
+                if flags & UNIT > 0 {
+                    rows.add_through_norm::<V>(row);
                 }
+                rows.finish::<V>(row);
             }
-            let (plain, unit) = self.buffer.split_at_mut(width);
-            // SAFETY: this task alone has the row; buffers hold whole vectors.
-            let square = unsafe {
-                self.target
-                    .finish::<V>(row, number, plain, (flags & UNIT > 0).then_some(&*unit))
-            };
-            self.square.add(square);
-            number += 1;
         }
     }
 }

@@ -1,130 +1,99 @@
 //! Rows of a large table: entries sorted by row, each row's run summed in registers.
 
 use super::Contribution;
-use super::apply::{Job, Target};
+use super::apply::Job;
 use super::sort::{Entry, sorted};
-use super::sums::{number, total};
+use super::sums::{TileRows, Tiles, run_tiles};
 use crate::ctx::Ctx;
 use crate::exact_sum::ExactSum;
 use crate::gathered::{Terms, add_weighted};
-use crate::mat::{Disjoint, Mat};
+use crate::mat::Mat;
 use crate::rows::Element;
-use crate::simd::{Kernel, LANES, Simd, dispatch};
-use crate::with_rows;
+use crate::simd::Simd;
 
 /// Sorted entries of one task, which finishes the rows that begin among them.
 const TILE: usize = 1024;
-/// Source rows asked for ahead of their use.
+/// Source rows prefetched ahead of their use.
 const AHEAD: usize = 6;
 
 /// Returns the sum of squares, if the rule forms it.
 pub(super) fn form(cx: &Ctx, job: &Job) -> ExactSum {
-    let Job {
-        read,
-        contributions,
-        rule,
-        eps,
-    } = *job;
-    let (entries, count) = sorted(cx, contributions, read.rows.rows());
+    let contributions = job.contributions;
+    let (entries, count) = sorted(cx, contributions, job.read.rows.rows());
     let entries = &entries[..count];
-    let tiles = count.div_ceil(TILE);
-    let mut numbers = cx.scratch::<u32>(tiles);
-    numbers.fill(0);
-    if rule.numbers_rows() {
-        let counts = Disjoint::new(&mut numbers);
-        cx.pool.run(tiles, |task, _| {
-            // SAFETY: each task has its own count.
-            unsafe { counts.range(task, 1)[0] = begun(entries, task * TILE) };
-        });
-        number(&mut numbers);
-    }
-    let numbers = &numbers[..];
-    let mut squares = cx.scratch::<ExactSum>(tiles);
-    squares.fill(ExactSum::ZERO);
-    let mut buffers = cx.per_worker::<f32>(2 * read.rows.cols().next_multiple_of(LANES));
-    {
-        let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
-        cx.pool.run(tiles, |task, worker| {
-            // SAFETY: a row's entries are finished by one task; a worker's buffer is its own while it runs a task.
-            unsafe {
-                let (buffer, square) = (buffers.of(worker), &mut squares.range(task, 1)[0]);
-                let (from, number) = (task * TILE, numbers[task] as usize);
-                with_rows!(Rows, read.rows, rows => {
-                    let target = Target { read: rows, ids: read.ids, rule, eps };
-                    dispatch(cx.isa, Runs { target, contributions, entries, from, number, buffer, square })
-                });
-            }
-        });
-    }
-    total(&squares)
+    run_tiles(cx, job, &Runs { contributions, entries })
 }
 
-/// How many rows begin among the entries of a tile.
-fn begun(entries: &[Entry], from: usize) -> u32 {
-    let end = entries.len().min(from + TILE);
-    let begins = |at: &usize| *at == 0 || entries[*at].id != entries[*at - 1].id;
-    (from..end).filter(begins).count() as u32
-}
-
-/// The rows whose entries begin in `from..from + TILE`.
-struct Runs<'a, E> {
-    target: Target<'a, E>,
+struct Runs<'a> {
     contributions: &'a [Contribution],
+    /// By row, then by contribution.
     entries: &'a [Entry],
-    from: usize,
-    /// Of the first row that begins here, among all touched ones.
-    number: usize,
-    /// Two padded rows.
-    buffer: &'a mut [f32],
-    square: &'a mut ExactSum,
 }
 
-impl<E: Element> Kernel for Runs<'_, E> {
+impl Tiles for Runs<'_> {
+    fn count(&self) -> usize {
+        self.entries.len().div_ceil(TILE)
+    }
+
+    fn touched(&self, tile: usize) -> u32 {
+        let end = self.entries.len().min((tile + 1) * TILE);
+        let begins = |at: &usize| *at == 0 || self.entries[*at].id != self.entries[*at - 1].id;
+        (tile * TILE..end).filter(begins).count() as u32
+    }
+
     #[inline(always)]
-    unsafe fn run<V: Simd>(self) {
+    unsafe fn sum<V: Simd, E: Element>(&self, tile: usize, rows: &mut TileRows<E>) {
         let entries = self.entries;
-        let end = entries.len().min(self.from + TILE);
-        let (plain, unit) = self.buffer.split_at_mut(self.target.read.cols.next_multiple_of(LANES));
-        let (mut at, mut number) = (self.from, self.number);
+        let end = entries.len().min((tile + 1) * TILE);
+        let mut at = tile * TILE;
         if at > 0 {
             at += run_length(&entries[at..], entries[at - 1].id);
         }
         while at < end {
             let id = entries[at].id;
-            let count = run_length(&entries[at..], id);
-            plain.fill(0.0);
-            unit.fill(0.0);
-            let mut through_norm = false;
-            let mut done = 0;
-            while done < count {
-                let run = &entries[at + done..];
-                let list = run[0].contribution();
-                let same = run[..count - done]
-                    .iter()
-                    .take_while(|entry| entry.contribution() == list)
-                    .count();
-                let contribution = &self.contributions[list];
-                let normalized = contribution.normalized.is_some();
-                through_norm |= normalized;
-                let sum = if normalized { &mut *unit } else { &mut *plain };
-                let terms = Run {
-                    source: contribution.source,
-                    entries: run,
-                    count: same,
-                };
-                // SAFETY: sources were checked; buffers hold whole vectors.
-                unsafe { add_weighted::<V, f32>(&terms, self.target.read.cols, sum.as_mut_ptr()) };
-                done += same;
+            let last = at + run_length(&entries[at..], id);
+            // SAFETY: the row exists, and this task alone has it; sources were checked; gradients hold whole vectors.
+            unsafe {
+                while at < last {
+                    let lane = self.lane(at);
+                    let mut through_norm = false;
+                    rows.next_lane::<V>(lane);
+                    while at < last && self.lane(at) == lane {
+                        let (run, normalized) = self.run(at, last);
+                        through_norm |= normalized;
+                        let sum = if normalized { rows.unit() } else { rows.plain() };
+                        add_weighted::<V, f32>(&run, run.source.cols, sum.as_mut_ptr());
+                        at += run.count;
+                    }
+                    if through_norm {
+                        rows.add_through_norm::<V>(id as usize);
+                    }
+                }
+                rows.finish::<V>(id as usize);
             }
-            // SAFETY: this task alone has the row.
-            let square = unsafe {
-                self.target
-                    .finish::<V>(id as usize, number, plain, through_norm.then_some(&*unit))
-            };
-            self.square.add(square);
-            number += 1;
-            at += count;
         }
+    }
+}
+
+impl<'a> Runs<'a> {
+    #[inline(always)]
+    fn lane(&self, at: usize) -> u32 {
+        self.contributions[self.entries[at].contribution()].lane
+    }
+
+    /// The entries from `at` on that come from one contribution, up to `last`, and whether it is of normalised rows.
+    #[inline(always)]
+    fn run(&self, at: usize, last: usize) -> (Run<'a>, bool) {
+        let entries = &self.entries[at..];
+        let list = entries[0].contribution();
+        let same = |entry: &&Entry| entry.contribution() == list;
+        let contribution = &self.contributions[list];
+        let run = Run {
+            source: contribution.source,
+            entries,
+            count: entries[..last - at].iter().take_while(same).count(),
+        };
+        (run, contribution.normalized.is_some())
     }
 }
 

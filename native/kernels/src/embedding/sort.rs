@@ -11,7 +11,7 @@ const DIGIT_BITS: u32 = 12;
 /// Entries counted and scattered by one task.
 const PART: usize = 32 * 1024;
 /// Contributions are numbered in the top bits of [`Entry::source`].
-const ROW_BITS: u32 = u32::BITS - MAX_CONTRIBUTIONS.ilog2();
+const ROW_BITS: u32 = u32::BITS - MAX_CONTRIBUTIONS.next_power_of_two().ilog2();
 pub(super) const MAX_SOURCE_ROWS: usize = 1 << ROW_BITS;
 
 /// `weight * source row` is to be added to the gradient of row `id`.

@@ -57,6 +57,10 @@ fn check_positive(op: &'static str, input: &'static str, x: f32) -> Outcome {
 }
 
 #[cfg(test)]
+mod full_softmax_tests;
+#[cfg(test)]
+mod odd_input_tests;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,12 @@
 
 use super::naive::{Objective, Problem};
 use super::{Logit, SharedObjective};
+use crate::Ctx;
+use crate::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
+use crate::fault::Outcome;
+use crate::mat::Grad;
 use crate::rng::{Key, below, word};
+use crate::rows::RowsMut;
 
 /// Ids in -1..items, about one in sixteen of them -1.
 pub fn ids(seed: u64, len: usize, items: usize) -> Vec<i32> {
@@ -33,4 +38,19 @@ pub fn shared_objective<'a>(p: &Problem, logq: Option<&'a [f32]>) -> SharedObjec
         Objective::Gbce { t } => SharedObjective::Gbce { t: *t as f32 },
         _ => SharedObjective::Bce,
     }
+}
+
+/// The gradient of a table from what a loss left of it.
+pub fn table_gradient(cx: &Ctx, table: RowsMut, contributions: &[Contribution], grad: Grad) -> Outcome {
+    embedding_update(
+        cx,
+        EmbeddingUpdate {
+            table,
+            staged: None,
+            contributions,
+            update: Update::Dense { grad },
+            rounding: None,
+            grad_scale: None,
+        },
+    )
 }

@@ -2,10 +2,10 @@
 
 use super::fetched::testing::{SOURCES, Source, in_segments};
 use super::naive::{Gradients, Objective, Problem};
-use super::testing::{ids, logit};
+use super::testing::{ids, logit, table_gradient};
 use super::*;
 use crate::Ctx;
-use crate::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
+use crate::embedding::Contribution;
 use crate::half::{float_to_half, half_to_float};
 use crate::mat::{Mat, MatMut};
 use crate::rows::{Rows, RowsMut};
@@ -14,7 +14,7 @@ use crate::testing::*;
 /// Logits reach 20 at a temperature of 0.05, so an f32 logit is off by about 2e-6 and gradients by as much again.
 const TOLERANCE: f64 = 2e-5;
 
-fn problem([t, d, r, v]: [usize; 4], objective: Objective, normalize: (bool, bool)) -> Problem {
+pub(super) fn problem([t, d, r, v]: [usize; 4], objective: Objective, normalize: (bool, bool)) -> Problem {
     // As an FP16 table holds them, so that both storages have one oracle.
     let halves = numbers(2, v * d)
         .iter()
@@ -58,7 +58,7 @@ impl Halves {
 }
 
 /// `[loss, du, coef, uhat, dtable]` of the kernel; dtable through `embedding_update` for the sampled losses.
-fn run(cx: &Ctx, p: &Problem, half: bool) -> Result<Vec<Padded>, crate::Fault> {
+pub(super) fn run(cx: &Ctx, p: &Problem, half: bool) -> Result<Vec<Padded>, crate::Fault> {
     run_from(cx, p, half, Source::Table)
 }
 
@@ -117,6 +117,7 @@ fn run_from(cx: &Ctx, p: &Problem, half: bool, source: Source) -> Result<Vec<Pad
         }
     })?;
     let part = |ids, from, count| Contribution {
+        lane: 0,
         ids,
         source: uhat.mat(),
         coef: Some(coef.mat().columns(from, count)),
@@ -124,24 +125,11 @@ fn run_from(cx: &Ctx, p: &Problem, half: bool, source: Source) -> Result<Vec<Pad
         normalized: p.normalize_item.then_some(p.eps as f32),
     };
     let contributions = [part(Mat::new(&p.positives, t, 1), 0, 1), part(negatives, 1, r)];
-    let update = Update::Dense {
-        grad: dtable.overwrite(),
-    };
-    embedding_update(
-        cx,
-        EmbeddingUpdate {
-            table,
-            staged: None,
-            contributions: &contributions,
-            update,
-            rounding: None,
-            grad_scale: None,
-        },
-    )?;
+    table_gradient(cx, table, &contributions, dtable.overwrite())?;
     Ok(vec![Padded::from(&[f64::from(loss)], 1, 1), du, dtable, coef, uhat])
 }
 
-fn assert_matches(got: &[Padded], want: &Gradients, what: &str) {
+pub(super) fn assert_matches(got: &[Padded], want: &Gradients, what: &str) {
     let loss = [want.loss];
     let wanted: [(&str, &[f64]); 5] = [
         ("loss", &loss),
@@ -155,7 +143,7 @@ fn assert_matches(got: &[Padded], want: &Gradients, what: &str) {
     }
 }
 
-fn assert_on_every_context(p: &Problem, contexts: &[Vec<Ctx>], what: &str) {
+pub(super) fn assert_on_every_context(p: &Problem, contexts: &[Vec<Ctx>], what: &str) {
     let want = p.solve();
     for half in [false, true] {
         for source in SOURCES {
@@ -232,70 +220,6 @@ fn sampled_losses_match_their_oracle() {
 fn a_large_table_drawn_from_often_is_read_in_place_with_lengths_prepared() {
     let p = problem([17, 1030, 511, 2100], Objective::Bce, (true, true));
     assert_on_every_context(&p, &contexts(), "prepared lengths");
-}
-
-#[test]
-fn full_softmax_matches_its_oracle() {
-    let contexts = contexts();
-    for (i, shape) in [
-        [0, 8, 0, 5],
-        [1, 3, 0, 1],
-        [7, 50, 0, 33],
-        [97, 16, 0, 17],
-        [193, 65, 0, 100],
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        for normalize in [(true, true), (i % 2 == 0, i % 2 == 1)] {
-            let p = problem(shape, Objective::FullSoftmax, normalize);
-            assert_on_every_context(&p, &contexts, &format!("full {shape:?} {normalize:?}"));
-        }
-    }
-}
-
-#[test]
-fn full_softmax_in_several_blocks_is_the_same_function() {
-    // 30,000 items leave 192 tokens per block.
-    let p = problem([200, 4, 0, 30_000], Objective::FullSoftmax, (true, false));
-    let got = run(&Ctx::new(2), &p, false).expect("a clean run");
-    assert_matches(&got, &p.solve(), "blocks");
-}
-
-#[test]
-fn a_large_catalogue_is_streamed_to_the_same_function() {
-    // Above the stored size; tokens straddle the tiles, the last round is short.
-    let contexts = contexts();
-    for (shape, normalize) in [([7, 5, 0, 33_000], (true, true)), ([97, 17, 0, 32_769], (false, false))] {
-        let p = problem(shape, Objective::FullSoftmax, normalize);
-        assert_on_every_context(&p, &contexts, &format!("streamed {shape:?}"));
-    }
-}
-
-#[test]
-fn streaming_and_storing_agree_whatever_the_sizes_of_logits() {
-    for scale in [1.0, 1e3, 1e6] {
-        let mut p = problem([40, 16, 0, 33_000], Objective::FullSoftmax, (false, false));
-        p.u.iter_mut().for_each(|x| *x *= scale);
-        p.positives[7] = 32_999;
-        let got = run(&Ctx::new(2), &p, false).expect("finite");
-        assert_matches(&got[..1], &p.solve(), "streamed loss");
-    }
-}
-
-#[test]
-fn streaming_needs_memory_that_does_not_depend_on_the_catalogue() {
-    let peak = |items: usize| {
-        let cx = Ctx::new(2);
-        run(
-            &cx,
-            &problem([64, 8, 0, items], Objective::FullSoftmax, (true, true)),
-            false,
-        )
-        .expect("a clean run");
-        cx.arena.reserved_bytes()
-    };
-    assert_eq!(peak(20 * 2048), peak(80 * 2048));
 }
 
 #[test]
@@ -393,46 +317,6 @@ fn gradients_add_to_what_is_there_and_the_mean_is_over_what_was_asked() {
 }
 
 #[test]
-fn huge_logits_stay_finite() {
-    for objective in [
-        Objective::SampledSoftmax { logq: None },
-        Objective::Bce,
-        Objective::FullSoftmax,
-    ] {
-        let mut p = problem([12, 16, 9, 30], objective, (false, false));
-        p.u.iter_mut().for_each(|x| *x *= 1e6);
-        let want = p.solve();
-        let got = run(&Ctx::new(2), &p, false).expect("finite");
-        assert_matches(&got[..1], &want, "huge");
-        assert!(want.loss > 1e4);
-    }
-}
-
-#[test]
-fn numbers_that_are_not_finite_are_refused() {
-    for objective in [
-        Objective::SampledSoftmax { logq: None },
-        Objective::Gbce { t: 1.0 },
-        Objective::FullSoftmax,
-    ] {
-        for bad in [f64::NAN, f64::INFINITY, -f64::INFINITY] {
-            let mut p = problem([40, 16, 9, 30], objective.clone(), (true, true));
-            p.positives[33] = 5;
-            p.u[33 * 16 + 7] = bad;
-            let fault = run(&Ctx::new(2), &p, false).expect_err("a fault");
-            assert_eq!(fault.kind, FaultKind::NotFinite);
-            assert!(fault.got.ends_with("token 33"), "{fault}");
-            let mut p = problem([40, 16, 9, 30], objective.clone(), (false, false));
-            (p.positives[3], p.table[5 * 16]) = (5, bad);
-            assert_eq!(
-                run(&Ctx::new(2), &p, false).err().map(|f| f.kind),
-                Some(FaultKind::NotFinite)
-            );
-        }
-    }
-}
-
-#[test]
 fn a_second_step_asks_the_system_for_no_memory() {
     let objectives = [Objective::SampledSoftmax { logq: None }, Objective::FullSoftmax];
     for (p, cx) in objectives.map(|o| (problem([60, 20, 30, 300], o, (true, true)), Ctx::new(2))) {
@@ -442,42 +326,4 @@ fn a_second_step_asks_the_system_for_no_memory() {
         assert_eq!(cx.arena.system_allocations(), before);
         assert_eq!(cx.arena.live_bytes(), 0);
     }
-}
-
-#[test]
-fn bad_ids_and_options_are_refused() {
-    let good = problem([4, 8, 3, 10], Objective::Gbce { t: 0.5 }, (true, true));
-    let refused = |p: Problem| {
-        run(&Ctx::new(1), &p, false)
-            .err()
-            .map(|fault| (fault.kind, fault.input))
-    };
-    let mut p = good.clone();
-    p.positives[2] = 10;
-    assert_eq!(refused(p), Some((FaultKind::Range, "positives")));
-    let mut p = good.clone();
-    p.negatives[11] = -2;
-    assert_eq!(refused(p), Some((FaultKind::Range, "negatives")));
-    let p = Problem {
-        temperature: 0.0,
-        ..good.clone()
-    };
-    assert_eq!(refused(p), Some((FaultKind::Argument, "temperature")));
-    let p = Problem {
-        objective: Objective::Gbce { t: 1.5 },
-        ..good.clone()
-    };
-    assert_eq!(refused(p), Some((FaultKind::Argument, "t")));
-    let p = Problem {
-        objective: Objective::SampledSoftmax {
-            logq: Some(vec![0.0; 9]),
-        },
-        ..good.clone()
-    };
-    assert_eq!(refused(p), Some((FaultKind::Shape, "logq")));
-    let p = Problem {
-        positives: vec![1; 3],
-        ..good
-    };
-    assert_eq!(refused(p), Some((FaultKind::Shape, "positives")));
 }

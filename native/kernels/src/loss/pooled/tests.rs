@@ -1,11 +1,11 @@
 //! A pool against the plain loss in which every token drew all of it.
 
 use super::*;
-use crate::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
+use crate::embedding::Contribution;
 use crate::half::{float_to_half, half_to_float};
 use crate::loss::fetched::testing::{SOURCES, Source, in_segments};
 use crate::loss::naive::{Objective as NaiveObjective, Problem};
-use crate::loss::testing::{ids, logit, logq, shared_objective};
+use crate::loss::testing::{ids, logit, logq, shared_objective, table_gradient};
 use crate::rows::RowsMut;
 use crate::testing::*;
 
@@ -55,6 +55,7 @@ fn run_from(cx: &Ctx, p: &Problem, pool: &[i32], mask: Mask, source: Source) -> 
         },
     )?;
     let part = |ids, source, coef| Contribution {
+        lane: 0,
         ids,
         source,
         coef,
@@ -65,19 +66,7 @@ fn run_from(cx: &Ctx, p: &Problem, pool: &[i32], mask: Mask, source: Source) -> 
         part(Mat::new(&p.positives, t, 1), uhat.mat(), Some(coef.mat())),
         part(Mat::new(pool, pool.len(), 1), dpool.mat(), None),
     ];
-    embedding_update(
-        cx,
-        EmbeddingUpdate {
-            table: RowsMut::F32(table.mat_mut()),
-            staged: None,
-            contributions: &contributions,
-            update: Update::Dense {
-                grad: dtable.overwrite(),
-            },
-            rounding: None,
-            grad_scale: None,
-        },
-    )?;
+    table_gradient(cx, RowsMut::F32(table.mat_mut()), &contributions, dtable.overwrite())?;
     Ok(vec![Padded::from(&[f64::from(loss)], 1, 1), du, dtable])
 }
 

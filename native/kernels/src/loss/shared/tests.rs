@@ -1,13 +1,13 @@
 //! Sharing against the plain loss with the group's draws written out, and scalars against finite differences.
 
 use super::*;
-use crate::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
+use crate::embedding::Contribution;
 use crate::half::{float_to_half, half_to_float};
 use crate::loss::fetched::testing::{SOURCES, Source, in_segments};
 use crate::loss::history::{Counted, Events, count_negatives, mask_negatives};
 use crate::loss::naive::{Objective as NaiveObjective, Problem};
 use crate::loss::share_negatives::share_negatives;
-use crate::loss::testing::{ids, logit, logq, shared_objective};
+use crate::loss::testing::{ids, logit, logq, shared_objective, table_gradient};
 use crate::rng::Key;
 use crate::rows::RowsMut;
 use crate::testing::*;
@@ -139,25 +139,14 @@ impl Case {
             shared_loss(cx, args)
         })?;
         let contribution = Contribution {
+            lane: 0,
             ids: Mat::new(&named, groups * k, 1 + k * r),
             source: uhat.mat(),
             coef: Some(coef.mat()),
             scale: 1.0,
             normalized: p.normalize_item.then_some(p.eps as f32),
         };
-        embedding_update(
-            cx,
-            EmbeddingUpdate {
-                table: RowsMut::F32(table.mat_mut()),
-                staged: None,
-                contributions: &[contribution],
-                update: Update::Dense {
-                    grad: dtable.overwrite(),
-                },
-                rounding: None,
-                grad_scale: None,
-            },
-        )?;
+        table_gradient(cx, RowsMut::F32(table.mat_mut()), &[contribution], dtable.overwrite())?;
         Ok(vec![Padded::from(&[f64::from(loss)], 1, 1), du, dtable])
     }
 }

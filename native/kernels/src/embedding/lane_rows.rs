@@ -1,0 +1,85 @@
+//! A row's gradient lane by lane, added up in the order in which the lanes of a step are summed (`train/lane-tree.ts`): one
+//! binary tree over lane numbers, an absent lane being skipped. So sums of two neighbouring lanes that have the row meet at
+//! the highest bit in which their numbers differ.
+
+use super::contribution::MAX_CONTRIBUTIONS;
+use crate::simd::{LANES, Simd};
+
+pub(super) struct LaneRows<'a> {
+    /// Room for a padded row per lane; the first `count` are sums that have not met yet, in order of their lanes.
+    rows: &'a mut [f32],
+    width: usize,
+    count: usize,
+    /// The bit at which each of them meets the next, descending.
+    meets: [u32; MAX_CONTRIBUTIONS],
+    /// The last lane so far.
+    last: u32,
+}
+
+impl<'a> LaneRows<'a> {
+    pub fn new(rows: &'a mut [f32], width: usize) -> LaneRows<'a> {
+        LaneRows {
+            rows,
+            width,
+            count: 0,
+            meets: [0; MAX_CONTRIBUTIONS],
+            last: 0,
+        }
+    }
+
+    /// Goes on to the next lane, whose row is zero; lanes ascend.
+    ///
+    /// # Safety
+    /// Target features as for [`Simd`].
+    #[inline(always)]
+    pub unsafe fn next<V: Simd>(&mut self, lane: u32) {
+        if self.count > 0 {
+            let meets = (self.last ^ lane).ilog2();
+            while self.count > 1 && self.meets[self.count - 2] < meets {
+                // SAFETY: the caller's.
+                unsafe { self.meet::<V>() };
+            }
+            self.meets[self.count - 1] = meets;
+        }
+        self.last = lane;
+        self.count += 1;
+        self.row().fill(0.0);
+    }
+
+    /// The lane's row.
+    #[inline(always)]
+    pub fn row(&mut self) -> &mut [f32] {
+        &mut self.rows[(self.count - 1) * self.width..self.count * self.width]
+    }
+
+    /// The sum over all lanes since the last total; at least one.
+    ///
+    /// # Safety
+    /// Target features as for [`Simd`].
+    #[inline(always)]
+    pub unsafe fn total<V: Simd>(&mut self) -> &mut [f32] {
+        while self.count > 1 {
+            // SAFETY: the caller's.
+            unsafe { self.meet::<V>() };
+        }
+        self.count = 0;
+        &mut self.rows[..self.width]
+    }
+
+    /// The last two sums become one.
+    ///
+    /// # Safety
+    /// Target features as for [`Simd`].
+    #[inline(always)]
+    unsafe fn meet<V: Simd>(&mut self) {
+        self.count -= 1;
+        let (left, right) = self.rows[(self.count - 1) * self.width..].split_at_mut(self.width);
+        for k in (0..self.width).step_by(LANES) {
+            // SAFETY: rows are whole vectors, and there are two.
+            unsafe {
+                let sum = left.as_mut_ptr().add(k);
+                V::load(sum).add(V::load(right.as_ptr().add(k))).store(sum);
+            }
+        }
+    }
+}

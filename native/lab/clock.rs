@@ -1,0 +1,16 @@
+//! The clock of the timings.
+
+use turbogr_kernels::Ctx;
+
+/// Seconds so far. One thread is timed by its own CPU time, which other processes do not disturb.
+pub fn clock(cx: &Ctx) -> f64 {
+    let id = if cx.pool.threads() == 1 {
+        libc::CLOCK_THREAD_CPUTIME_ID
+    } else {
+        libc::CLOCK_MONOTONIC
+    };
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(id, &mut now) };
+    now.tv_sec as f64 + 1e-9 * now.tv_nsec as f64
+}
