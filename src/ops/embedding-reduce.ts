@@ -21,9 +21,10 @@ export function isSmallTable({ vocabulary, value }: RowSource): boolean {
 
 export function writeContributions(call: Call, contributions: readonly Contribution[]): Call {
   call.number(contributions.length);
-  for (const { source, ids, coef, scale, lane, normalizedEps } of contributions) {
+  for (const { source, members = 1, ids, coef, scale, lane, normalizedEps } of contributions) {
     call
       .tensor(source)
+      .number(members)
       .number(lane ?? 0)
       .tensor(ids)
       .tensor(coef)

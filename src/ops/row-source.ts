@@ -1,20 +1,25 @@
 // Rows that ops read and give gradients to. A whole table is a source; so are rows staged from one for a batch, which ops
 // then name by place. Both give the same bits. Gradients are not rows but contributions: factors that are summed later.
 //
-// V rows of the table, U rows of the source, D width, T source rows of a contribution, P ids to each.
+// V rows of the table, U rows of the source, D width, T rows of ids of a contribution, P ids of each, k source rows to it.
 
 import type { Tensor } from '../tensor/tensor.js';
 
 /** How rows are stored. */
 export type RowDtype = 'f32' | 'f16' | 'bf16';
 
-/** Row ids[t, p] gets scale * coef[t, p] * source[t]. The tensors must live until the gradient is reduced or applied. */
+/**
+ * Row ids[t, p] gets scale * coef[t, p k + i] * source[t k + i] for all i below k. The tensors must live until the gradient is
+ * reduced or applied.
+ */
 export interface Contribution {
   /** [T, P]; -1 adds nothing. */
   readonly ids: Tensor<'i32'>;
-  /** [T, D] */
+  /** [T k, D] */
   readonly source: Tensor<'f32'>;
-  /** [T, P], 1 when absent. */
+  /** k, 1 when absent: tokens that share their ids. */
+  readonly members?: number;
+  /** [T, P k], 1 when absent. */
   readonly coef?: Tensor<'f32'>;
   readonly scale: number;
   /** Which lane of the step it comes from, where several are summed at once. */

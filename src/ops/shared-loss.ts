@@ -22,6 +22,7 @@ export type SampledObjective =
 
 export interface SharedLossOptions extends LogitOptions {
   positives: Tensor<'i32'>; // [T], -1: this token is not trained
+  /** They must live until the gradient is reduced or applied. */
   draws: SharedDraws;
   /** Groups in order, with their draws' rows; by default all at once, rows being those of the source. */
   segments?: Iterable<Segment> | undefined;
@@ -50,22 +51,24 @@ export function sharedLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, option
   const loss = tape.result([1, 1]);
   const du = tape.someTarget(u);
   const all = groups * factor;
-  const coef = device.tensor([all, 1 + drawn]);
+  const coef = device.tensor([groups, drawn * factor]);
   const uhat = device.tensor([all, width]);
-  const ids = device.tensor([all, 1 + drawn], 'i32');
+  const own = { ids: device.tensor([all, 1], 'i32'), coef: device.tensor([all, 1]) };
   const sum = options.segments && tape.own(device.tensor([1, 1], 'i64'));
   for (const segment of options.segments ?? [{ from: 0, count: groups }]) {
     const call = device.call('shared_loss').tensor(u).tensor(rows.value).number(rows.vocabulary).tensor(positives);
     writeSegment(call.number(groups).tensor(draws.members).tensor(draws.negatives), segment, sum);
     writeObjective(writeMask(call, history).number(share === 'outputs' ? 0 : 1), objective);
-    writeLogit(call, options).tensor(loss).grad(du).tensor(coef).tensor(uhat).tensor(ids).submit();
+    writeLogit(call, options).tensor(loss).grad(du).tensor(coef).tensor(uhat).tensor(own.ids).tensor(own.coef).submit();
   }
+  const made = [coef, uhat, own.ids, own.coef];
   if (!tape.training) {
-    for (const tensor of [coef, uhat, ids]) tensor.dispose();
+    for (const tensor of made) tensor.dispose();
     return loss;
   }
-  for (const tensor of [coef, uhat, ids]) tape.own(tensor);
+  for (const tensor of made) tape.own(tensor);
   const normalized = options.normalizeItem && { normalizedEps: options.eps ?? LEAST_LENGTH };
-  rows.contribute({ ids, source: uhat, coef, scale: 1, ...normalized });
+  rows.contribute({ ...own, source: uhat, scale: 1, ...normalized });
+  rows.contribute({ ids: draws.negatives, source: uhat, members: factor, coef, scale: 1, ...normalized });
   return loss;
 }

@@ -8,6 +8,58 @@ use crate::simd::{LANES, Simd};
 /// are read.
 const CHUNK: usize = 12;
 
+/// Eight rows that are read soon: asked for a line at a time while others are computed with, since more of them at once
+/// would wait for each other.
+pub(crate) struct Ahead<E> {
+    rows: [*const E; LANES],
+    /// Lines of all rows.
+    lines: usize,
+    asked: usize,
+    /// Lines asked for with each vector that is computed with.
+    pace: usize,
+}
+
+impl<E: Element> Ahead<E> {
+    /// Rows of `cols` numbers, which are asked for during `passes` over as many.
+    pub fn new(rows: [*const E; LANES], cols: usize, passes: usize) -> Ahead<E> {
+        let lines = LANES * (cols * size_of::<E>()).div_ceil(64);
+        let pace = lines.div_ceil((cols / LANES * passes).max(1));
+        let asked = 0;
+        Ahead {
+            rows,
+            lines,
+            asked,
+            pace,
+        }
+    }
+
+    /// Nothing is asked for.
+    #[inline(always)]
+    fn none() -> Ahead<E> {
+        let rows = [std::ptr::null(); LANES];
+        Ahead {
+            rows,
+            lines: 0,
+            asked: 0,
+            pace: 0,
+        }
+    }
+
+    /// # Safety
+    /// Target features as for [`Simd`].
+    #[inline(always)]
+    unsafe fn ask<V: Simd>(&mut self) {
+        for _ in 0..self.pace {
+            if self.asked < self.lines {
+                let (line, row) = (self.asked / LANES, self.asked % LANES);
+                // SAFETY: by this function's contract; what is asked for need not be valid.
+                unsafe { V::prefetch(self.rows[row].cast::<f32>().wrapping_add(16 * line)) };
+                self.asked += 1;
+            }
+        }
+    }
+}
+
 /// Lane `i` is `u . rows[i]`. `u` holds `cols` numbers rounded up to whole vectors.
 ///
 /// # Safety
@@ -15,9 +67,25 @@ const CHUNK: usize = 12;
 #[inline(always)]
 pub(crate) unsafe fn dots<V: Simd, E: Element>(u: *const f32, rows: [*const E; LANES], cols: usize) -> V {
     // SAFETY: by this function's contract.
+    unsafe { dots_asking::<V, E>(u, rows, cols, &mut Ahead::none()) }
+}
+
+/// As [`dots`], and asks for rows that are read next.
+///
+/// # Safety
+/// As [`dots`].
+#[inline(always)]
+pub(crate) unsafe fn dots_asking<V: Simd, E: Element>(
+    u: *const f32,
+    rows: [*const E; LANES],
+    cols: usize,
+    ahead: &mut Ahead<E>,
+) -> V {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [V::zero(); LANES];
         for k in 0..cols / LANES {
+            ahead.ask::<V>();
             let x = V::load(u.add(k * LANES));
             for (sum, row) in sums.iter_mut().zip(rows) {
                 *sum = E::load::<V>(row.add(k * LANES)).fma(x, *sum);
@@ -41,9 +109,24 @@ pub(crate) unsafe fn dots<V: Simd, E: Element>(u: *const f32, rows: [*const E; L
 #[inline(always)]
 pub(crate) unsafe fn square_norms<V: Simd, E: Element>(rows: [*const E; LANES], cols: usize) -> V {
     // SAFETY: by this function's contract.
+    unsafe { square_norms_asking::<V, E>(rows, cols, &mut Ahead::none()) }
+}
+
+/// As [`square_norms`], and asks for rows that are read next.
+///
+/// # Safety
+/// As [`dots`].
+#[inline(always)]
+pub(crate) unsafe fn square_norms_asking<V: Simd, E: Element>(
+    rows: [*const E; LANES],
+    cols: usize,
+    ahead: &mut Ahead<E>,
+) -> V {
+    // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [V::zero(); LANES];
         for k in 0..cols.div_ceil(LANES) {
+            ahead.ask::<V>();
             for (sum, row) in sums.iter_mut().zip(rows) {
                 let x = load_vector::<V, E>(row, k, cols);
                 *sum = x.fma(x, *sum);

@@ -43,10 +43,10 @@ pub fn embedding_gather_backward(args: &mut Args) -> Outcome {
 }
 
 fn contribution(args: &mut Args) -> Outcome<Contribution> {
-    let source = args.mat("source")?;
+    let (source, members) = (args.mat("source")?, args.usize("members")?.max(1));
     Ok(Contribution {
         lane: args.usize("lane")? as u32,
-        ids: args.ids("ids", source.rows)?,
+        ids: args.ids("ids", source.rows / members)?,
         source,
         coef: args.mat_opt("coef")?,
         scale: args.f32("scale")?,

@@ -139,7 +139,7 @@ pub fn shared_loss(args: &mut Args) -> Outcome {
         du: args.grad("du")?,
         coef: args.mat_mut("coef")?,
         uhat: args.mat_mut("uhat")?,
-        ids: args.mat_mut_of("ids")?,
+        own: (args.slice_mut("own ids")?, args.slice_mut("own coef")?),
     };
     args.work(move |site| Ok(loss::shared_loss(site.cx, work)?))
 }

@@ -19,19 +19,36 @@ pub(super) fn is_small(items: usize, cols: usize) -> bool {
     items * cols.next_multiple_of(LANES) <= SMALL
 }
 
-/// `scale * sum coef[r, j] * source[r]` over all (r, j) with `ids[r, j]` = row is the row's gradient.
+/// Source rows that may go to the same ids.
+pub const MAX_MEMBERS: usize = 16;
+
+/// `scale * sum coef[r, j k + i] * source[r k + i]` over all (r, j) with `ids[r, j]` = row, and all i below k, is the row's
+/// gradient. k is 1 but for tokens that share their draws.
 #[derive(Clone, Copy)]
 pub struct Contribution {
     /// -1, or a coefficient of 0, touches nothing.
     pub ids: Mat<i32>, // [rows, per]
-    pub source: Mat,       // [rows, D]
-    pub coef: Option<Mat>, // [rows, per], 1 when absent
+    pub source: Mat,       // [rows k, D]
+    pub coef: Option<Mat>, // [rows, per k], 1 when absent
     pub scale: f32,
     /// Which lane of the step it comes from; lanes ascend. Each is summed for itself, then they are added as the lanes of a
     /// step are. A small table takes one lane per call.
     pub lane: u32,
     /// `Some(eps)`: the gradient is that of the row divided by `max(|row|, eps)`, and is taken through it after summing.
     pub normalized: Option<f32>,
+}
+
+impl Contribution {
+    /// k.
+    #[inline(always)]
+    pub fn members(&self) -> usize {
+        (self.source.rows / self.ids.rows.max(1)).max(1)
+    }
+
+    /// How many products are summed.
+    pub fn summands(&self) -> usize {
+        self.source.rows * self.ids.cols
+    }
 }
 
 /// The rows that contributions name, as the ops read them.
@@ -80,13 +97,14 @@ pub(super) fn check_contributions(op: &'static str, read: &ReadRows, contributio
     }
     let mut eps = None;
     for c in contributions {
-        check_mat(op, "source", c.source, c.ids.rows, cols)?;
-        if let Some(coef) = c.coef {
-            check_mat(op, "coef", coef, c.ids.rows, c.ids.cols)?;
+        let members = c.members();
+        check_mat(op, "source", c.source, c.ids.rows * members, cols)?;
+        if let Some(coef) = c.coef.filter(|_| c.ids.rows > 0) {
+            check_mat(op, "coef", coef, c.ids.rows, c.ids.cols * members)?;
         }
-        if c.ids.rows >= MAX_SOURCE_ROWS {
-            let expected = format!("fewer than {MAX_SOURCE_ROWS} rows");
-            let got = format!("{}", c.ids.rows);
+        if c.source.rows >= MAX_SOURCE_ROWS || members > MAX_MEMBERS {
+            let expected = format!("fewer than {MAX_SOURCE_ROWS} rows, at most {MAX_MEMBERS} to an id");
+            let got = format!("{}, {members}", c.source.rows);
             return Err(fault(FaultKind::Shape, op, "source", expected, got));
         }
         if let (Some(first), Some(this)) = (eps, c.normalized)

@@ -22,7 +22,7 @@ mod stage_rows;
 mod sums;
 
 pub use changed_rows::{Changed, MAX_CHANGED, Places, Requests, changed_rows, count_changed, put_rows};
-pub use contribution::{Contribution, MAX_CONTRIBUTIONS, ReadRows};
+pub use contribution::{Contribution, MAX_CONTRIBUTIONS, MAX_MEMBERS, ReadRows};
 pub use copy_rows::{CopyRows, copy_rows};
 pub use draw_negatives::{Alias, Sampler, alias_table, draw_negatives, draw_pool};
 pub use embedding_reduce::{RowList, RowListMut, embedding_reduce, sparse_add};
@@ -36,6 +36,8 @@ pub use stage_rows::{IdList, MAX_ID_LISTS, stage_rows, unique_ids};
 mod draw_tests;
 #[cfg(test)]
 mod gather_tests;
+#[cfg(test)]
+mod group_tests;
 #[cfg(test)]
 mod lane_tests;
 #[cfg(test)]

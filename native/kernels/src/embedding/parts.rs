@@ -106,7 +106,7 @@ impl Kernel for AddPart<'_> {
                 Some(_) => (&mut *unit, UNIT),
                 None => (&mut *plain, PLAIN),
             };
-            let rows = contribution.ids.rows;
+            let rows = contribution.source.rows;
             for row in rows * self.part / self.parts..rows * (self.part + 1) / self.parts {
                 let source = SourceRow {
                     contribution,
@@ -171,10 +171,12 @@ impl SourceRow<'_> {
             for (v, x) in source.iter_mut().enumerate() {
                 *x = load_vector::<V, f32>(from, first + v, cols);
             }
-            let ids = contribution.ids.row(row);
-            let coef = contribution.coef.map(|coef| coef.row(row));
+            let members = contribution.members();
+            let (group, member) = (row / members, row % members);
+            let ids = contribution.ids.row(group);
+            let coef = contribution.coef.map(|coef| coef.row(group));
             for (j, &id) in ids.iter().enumerate() {
-                let weight = coef.map_or(1.0, |coef| coef[j]) * contribution.scale;
+                let weight = coef.map_or(1.0, |coef| coef[j * members + member]) * contribution.scale;
                 if let Some(&ahead) = ids.get(j + AHEAD) {
                     let to = sums.wrapping_add(ahead.max(0) as usize * width + first * LANES);
                     prefetch_span::<V, f32>(to, N * LANES);

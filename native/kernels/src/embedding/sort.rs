@@ -2,6 +2,7 @@
 //! themselves. One pass serves tables of up to 4,096 rows, two up to 16 M. Stability fixes the order of every sum.
 
 use super::contribution::{Contribution, MAX_CONTRIBUTIONS};
+use super::sums::number;
 use crate::arena::{Lease, Pod};
 use crate::ctx::Ctx;
 use crate::mat::Disjoint;
@@ -14,7 +15,8 @@ const PART: usize = 32 * 1024;
 const ROW_BITS: u32 = u32::BITS - MAX_CONTRIBUTIONS.next_power_of_two().ilog2();
 pub(super) const MAX_SOURCE_ROWS: usize = 1 << ROW_BITS;
 
-/// `weight * source row` is to be added to the gradient of row `id`.
+/// `weight * source row` is to be added to the gradient of row `id`. While entries are sorted, one stands for all source rows
+/// that share its id: it names their row of ids and, instead of a weight, the column.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
@@ -35,7 +37,8 @@ impl Entry {
     }
 }
 
-/// All live entries by id, then by contribution, row and column. An id of -1 and a weight of 0 are not live.
+/// All live entries by id, then by contribution, row and column. An id of -1 and a weight of 0 are not live, unless other
+/// source rows of the same id have a weight.
 pub(super) fn sorted<'a>(cx: &'a Ctx, contributions: &[Contribution], items: usize) -> (Lease<'a, Entry>, usize) {
     let most = contributions.iter().map(|c| c.ids.rows * c.ids.cols).sum();
     let bits = usize::BITS - (items.max(2) - 1).leading_zeros();
@@ -58,7 +61,54 @@ pub(super) fn sorted<'a>(cx: &'a Ctx, contributions: &[Contribution], items: usi
             std::mem::swap(&mut from, &mut to);
         }
     }
-    (from, count)
+    match contributions.iter().any(|c| c.members() > 1) {
+        true => written_out(cx, contributions, &from[..count]),
+        false => (from, count),
+    }
+}
+
+/// An entry for each source row.
+fn written_out<'a>(cx: &'a Ctx, contributions: &[Contribution], entries: &[Entry]) -> (Lease<'a, Entry>, usize) {
+    let mut members = [1; MAX_CONTRIBUTIONS];
+    for (members, c) in members.iter_mut().zip(contributions) {
+        *members = c.members();
+    }
+    let mut starts = cx.scratch::<u32>(entries.len().div_ceil(PART));
+    for (start, part) in starts.iter_mut().zip(entries.chunks(PART)) {
+        *start = part.iter().map(|entry| members[entry.contribution()] as u32).sum();
+    }
+    let count = number(&mut starts);
+    let (starts, mut all) = (&starts[..], cx.scratch::<Entry>(count));
+    {
+        let all = Disjoint::new(&mut all);
+        cx.pool.run(starts.len(), |part, _| {
+            let from = starts[part] as usize;
+            let until = starts.get(part + 1).map_or(count, |start| *start as usize);
+            // SAFETY: parts begin where the one before ends.
+            let mut to = unsafe { all.range(from, until - from) }.iter_mut();
+            for entry in &entries[part * PART..entries.len().min((part + 1) * PART)] {
+                let (number, members) = (entry.contribution(), members[entry.contribution()]);
+                if members == 1 {
+                    to.by_ref().take(1).for_each(|to| *to = *entry);
+                    continue;
+                }
+                let c = &contributions[number];
+                let first = entry.weight.to_bits() as usize * members;
+                // SAFETY: the entry names a row and a column of the ids.
+                let coef = c
+                    .coef
+                    .map(|coef| unsafe { &coef.row(entry.row())[first..first + members] });
+                for (member, to) in to.by_ref().take(members).enumerate() {
+                    *to = Entry {
+                        id: entry.id,
+                        source: (number as u32) << ROW_BITS | (entry.row() * members + member) as u32,
+                        weight: coef.map_or(1.0, |coef| coef[member]) * c.scale,
+                    };
+                }
+            }
+        });
+    }
+    (all, count)
 }
 
 /// Entries in order, cut into parts.
@@ -113,27 +163,31 @@ impl Parts for Draws<'_> {
                 // SAFETY: `row` is a row of both views, which have the same shape.
                 let (ids, coef) = unsafe { (c.ids.row(row), c.coef.map(|coef| coef.row(row))) };
                 let source = (number as u32) << ROW_BITS | row as u32;
-                match coef {
-                    Some(coef) => ids
-                        .iter()
-                        .zip(coef)
-                        .for_each(|(&id, &coef)| live(id, source, coef * c.scale, &mut each)),
-                    None => ids.iter().for_each(|&id| live(id, source, c.scale, &mut each)),
+                let mut live = |id: i32, weighs: bool, weight: f32| {
+                    if id >= 0 && weighs {
+                        let id = id as u32;
+                        each(Entry { id, source, weight });
+                    }
+                };
+                match (coef, c.members()) {
+                    (Some(coef), 1) => ids.iter().zip(coef).for_each(|(&id, &coef)| {
+                        let weight = coef * c.scale;
+                        live(id, weight != 0.0, weight);
+                    }),
+                    (None, 1) => ids.iter().for_each(|&id| live(id, c.scale != 0.0, c.scale)),
+                    (Some(coef), members) => {
+                        for (j, (&id, coef)) in ids.iter().zip(coef.chunks_exact(members)).enumerate() {
+                            let weighs = coef.iter().any(|coef| coef * c.scale != 0.0);
+                            live(id, weighs, f32::from_bits(j as u32));
+                        }
+                    }
+                    (None, _) => (0..)
+                        .zip(ids)
+                        .for_each(|(j, &id)| live(id, c.scale != 0.0, f32::from_bits(j))),
                 }
             }
             return;
         }
-    }
-}
-
-#[inline(always)]
-fn live(id: i32, source: u32, weight: f32, each: &mut impl FnMut(Entry)) {
-    if id >= 0 && weight != 0.0 {
-        each(Entry {
-            id: id as u32,
-            source,
-            weight,
-        });
     }
 }
 

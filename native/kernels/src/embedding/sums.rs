@@ -1,6 +1,7 @@
 //! Sums every touched row of a gradient and hands it to the job's rule. Rows are found by sorting (`runs`) or in parts
 //! (`parts`), decided by sizes alone; from there on both do the same.
 
+use super::Contribution;
 use super::apply::{Job, Target};
 use super::contribution::is_small;
 use super::lane_rows::LaneRows;
@@ -14,7 +15,7 @@ use crate::with_rows;
 
 /// Returns the sum of squares, if the rule forms it.
 pub(super) fn form(cx: &Ctx, job: &Job) -> ExactSum {
-    let entries = job.contributions.iter().map(|c| c.ids.rows * c.ids.cols).sum();
+    let entries = job.contributions.iter().map(Contribution::summands).sum();
     let (items, cols) = (job.read.vocabulary, job.read.rows.cols());
     match parts::parts(items, entries).filter(|_| is_small(items, cols)) {
         Some(parts) => parts::form(cx, job, parts),
@@ -158,10 +159,11 @@ pub(super) fn total(tiles: &[ExactSum]) -> ExactSum {
     total
 }
 
-/// Turns counts into the number of the first of each tile.
-fn number(counts: &mut [u32]) {
+/// Turns counts into the number of the first of each tile. Returns the sum.
+pub(super) fn number(counts: &mut [u32]) -> usize {
     let mut total = 0;
     for count in counts {
         total += std::mem::replace(count, total);
     }
+    total as usize
 }

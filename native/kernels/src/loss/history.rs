@@ -94,10 +94,13 @@ impl<'a> Seen<'a> {
 
     #[inline(always)]
     pub fn masks(&self, id: i32, positive: i32) -> bool {
+        id < 0 || id == positive || (self.count > 0 && self.has(id))
+    }
+
+    #[inline(always)]
+    fn has(&self, id: i32) -> bool {
         let (word, bit) = place(id);
-        id < 0
-            || id == positive
-            || (self.filter[word] & bit != 0 && self.sorted[..self.count].binary_search(&id).is_ok())
+        self.filter[word] & bit != 0 && self.sorted[..self.count].binary_search(&id).is_ok()
     }
 }
 

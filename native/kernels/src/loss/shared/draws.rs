@@ -2,7 +2,7 @@
 
 use super::Share;
 use super::group::Group;
-use crate::gathered::{dot, dots, prefetch_span, square_norms};
+use crate::gathered::{Ahead, dot, dots_asking, square_norms_asking};
 use crate::loss::objective::Objective;
 use crate::mat::Mat;
 use crate::rows::Element;
@@ -37,10 +37,10 @@ impl<E: Element> Drawn<'_, E> {
     /// # Safety
     /// This CPU has `V`'s instructions; `rows` point to whole rows of the table.
     #[inline(always)]
-    unsafe fn factors<V: Simd>(&self, rows: [*const E; LANES]) -> V {
+    unsafe fn factors<V: Simd>(&self, rows: [*const E; LANES], ahead: &mut Ahead<E>) -> V {
         // SAFETY: the caller's rows.
         unsafe {
-            let lengths = square_norms::<V, E>(rows, self.table.cols).sqrt();
+            let lengths = square_norms_asking::<V, E>(rows, self.table.cols, ahead).sqrt();
             V::splat(1.0).div(lengths.max(V::splat(self.group.logit.eps)))
         }
     }
@@ -76,15 +76,17 @@ impl<E: Element> Drawn<'_, E> {
                 for (lane, row) in rows.iter_mut().enumerate() {
                     *row = self.row(self.at[from + lane]);
                 }
-                for ahead in from + LANES..draws.min(from + 2 * LANES) {
-                    prefetch_span::<V, E>(self.row(self.at[ahead]), cols.min(AHEAD));
+                let mut next = [self.table.ptr; LANES];
+                for (lane, row) in next.iter_mut().enumerate() {
+                    *row = self.row(self.at.get(from + LANES + lane).copied().unwrap_or_default());
                 }
+                let mut ahead = Ahead::new(next, cols, ASKING);
                 let factor = match self.known {
                     Some(known) => {
                         let at = &self.at[from..from + LANES];
                         V::load(std::array::from_fn::<f32, LANES, _>(|lane| known[at[lane] as usize]).as_ptr())
                     }
-                    None if logit.normalize_item => self.factors::<V>(rows),
+                    None if logit.normalize_item => self.factors::<V>(rows, &mut ahead),
                     None => V::splat(1.0),
                 };
                 factor.store(factors.as_mut_ptr().add(from));
@@ -95,7 +97,7 @@ impl<E: Element> Drawn<'_, E> {
                     if targets[i] < 0 && share == Share::Outputs || share == Share::Scalars && !owns {
                         continue;
                     }
-                    let dot = dots::<V, E>(uhat[i * width..].as_ptr(), rows, cols);
+                    let dot = dots_asking::<V, E>(uhat[i * width..].as_ptr(), rows, cols, &mut ahead);
                     let mut lanes = [0.0; LANES];
                     dot.mul(factor).mul(inverse).store(lanes.as_mut_ptr());
                     for (lane, x) in lanes.iter().enumerate().take(count) {
@@ -123,5 +125,5 @@ impl<E: Element> Drawn<'_, E> {
     }
 }
 
-/// Floats of a row that are prefetched; the hardware fetches the rest of longer ones.
-const AHEAD: usize = 256;
+/// Passes over the rows at hand during which the next ones are prefetched.
+const ASKING: usize = 2;

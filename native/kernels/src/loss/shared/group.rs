@@ -10,7 +10,7 @@ use crate::loss::history::{Mask, Seen};
 use crate::loss::norm::{ThroughNorm, unit_row};
 use crate::loss::objective::{Objective, binary, softmax};
 use crate::loss::weighted::Weighted;
-use crate::mat::{Grad, Mat, MatMut};
+use crate::mat::{Disjoint, Grad, Mat, MatMut};
 use crate::rows::{Element, Rows};
 use crate::simd::{Kernel, LANES, Simd};
 use crate::with_rows;
@@ -35,7 +35,7 @@ pub(super) struct Group<'a> {
     pub du: Grad,
     pub coef: MatMut,
     pub uhat: MatMut,
-    pub ids: MatMut<i32>,
+    pub own: (Disjoint<'a, i32>, Disjoint<'a, f32>),
 }
 
 impl Group<'_> {
@@ -145,13 +145,8 @@ impl<E: Element> Kernel for Groups<'_, E> {
                         }
                     }
                     group.uhat.row(g * k + i).copy_from_slice(&row[..cols]);
-                    let named = group.ids.row(g * k + i);
-                    named[0] = targets[i];
-                    match targets[i] {
-                        -1 => named[1..].fill(-1),
-                        _ => named[1..].copy_from_slice(ids),
-                    }
                 }
+                group.own.0.range(g * k, k).copy_from_slice(targets);
                 let at = if group.fetched.is_some() { &*places } else { &*drawn };
                 let rows = Drawn {
                     table,
@@ -167,10 +162,8 @@ impl<E: Element> Kernel for Groups<'_, E> {
                 };
                 rows.logits::<V>(uhat, &positives, logits, factors);
                 for (i, loss) in losses.iter_mut().enumerate() {
-                    let coef = group.coef.row(g * k + i);
                     let weights = &mut weights[i * padded..][..padded];
                     if targets[i] < 0 {
-                        coef.fill(0.0);
                         weights.fill(0.0);
                         continue;
                     }
@@ -191,16 +184,19 @@ impl<E: Element> Kernel for Groups<'_, E> {
                     fold(weights, folded, padded, per);
                 }
                 let scale = 1.0 / (group.logit.temperature * group.divisor);
-                for i in (0..k).filter(|i| targets[*i] >= 0) {
+                let (own_coef, coef) = (group.own.1.range(g * k, k), group.coef.row(g));
+                for i in 0..k {
                     let weights = &mut weights[i * padded..][..padded];
-                    let coef = group.coef.row(g * k + i);
-                    for (j, (weight, coef)) in weights.iter_mut().zip(coef).enumerate() {
+                    weights[0] *= scale;
+                    own_coef[i] = weights[0];
+                    for (j, (weight, factor)) in weights[1..=draws].iter_mut().zip(&*factors).enumerate() {
                         *weight *= scale;
-                        *coef = *weight;
-                        if j > 0 {
-                            *weight *= factors[j - 1];
-                        }
+                        coef[j * k + i] = *weight;
+                        *weight *= factor;
                     }
+                }
+                for i in (0..k).filter(|i| targets[*i] >= 0) {
+                    let weights = &weights[i * padded..][..padded];
                     let positive = One(own[i * width..].as_ptr(), lengths[i] * weights[0]);
                     add_weighted::<V, f32>(&positive, cols, gradient[i * width..].as_mut_ptr());
                 }

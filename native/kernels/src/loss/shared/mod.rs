@@ -19,6 +19,7 @@ use super::history::{Mask, check_members};
 use super::objective::Objective;
 use super::sampled::gbce_beta;
 use crate::ctx::Ctx;
+use crate::embedding::MAX_MEMBERS;
 use crate::fault::{FaultKind, Outcome, check_ids, fault};
 use crate::mat::{Disjoint, Grad, Mat, MatMut};
 use crate::rows::Rows;
@@ -31,7 +32,7 @@ const OP: &str = "shared_loss";
 /// Groups of one task.
 const TILE: usize = 8;
 /// Most tokens of a group.
-pub const MOST: usize = 16;
+pub const MOST: usize = MAX_MEMBERS;
 
 /// What a group shares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,12 +76,12 @@ pub struct Shared<'a> {
     pub loss: &'a mut f32,
     /// Tokens that are in no group get zeros.
     pub du: Grad, // [T, D]
-    /// Overwritten with d loss / d (uhat . ehat) of each member, the positive's first; 0 where masked.
-    pub coef: MatMut, // [G k, 1 + N]
+    /// Overwritten with d loss / d (uhat . ehat) of each draw, the group's members one after the other; 0 where masked.
+    pub coef: MatMut, // [G, N k]
     /// Overwritten with the (normalised) user vectors of the members; zeros for none.
     pub uhat: MatMut, // [G k, D]
-    /// Overwritten with what the coefficients belong to: the positive, then the group's draws; -1 for no member.
-    pub ids: MatMut<i32>, // [G k, 1 + N]
+    /// Overwritten with the members' positives, -1 for no member, and their coefficients.
+    pub own: (&'a mut [i32], &'a mut [f32]), // [G k], [G k]
 }
 
 pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
@@ -115,6 +116,7 @@ pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
     {
         let losses = Disjoint::new(&mut losses);
         let (floats, ids) = (floats.slots(), ids.slots());
+        let (own_ids, own_coef) = args.own;
         let group = Group {
             u: args.u,
             positives: args.positives,
@@ -130,7 +132,7 @@ pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
             du: args.du,
             coef: args.coef,
             uhat: args.uhat,
-            ids: args.ids,
+            own: (Disjoint::new(own_ids), Disjoint::new(own_coef)),
         };
         cx.pool.run(groups.div_ceil(TILE), |task, worker| {
             let (from, to) = (task * TILE, groups.min((task + 1) * TILE));
@@ -177,9 +179,10 @@ fn check(args: &Shared) -> Outcome {
     check_members(OP, args.members, groups, tokens)?;
     check_mat(OP, "negatives", args.negatives, groups, draws)?;
     check_mut(OP, "du", args.du.to, tokens, width)?;
-    check_mut(OP, "coef", args.coef, groups * k, 1 + draws)?;
+    check_mut(OP, "coef", args.coef, groups, draws * k)?;
     check_mut(OP, "uhat", args.uhat, groups * k, width)?;
-    check_mut(OP, "ids", args.ids, groups * k, 1 + draws)?;
+    check_len(OP, "own ids", args.own.0.len(), groups * k)?;
+    check_len(OP, "own coef", args.own.1.len(), groups * k)?;
     check_apart(args.members, tokens)?;
     args.segment.check(OP, groups)?;
     if let Some(fetched) = args.fetched {

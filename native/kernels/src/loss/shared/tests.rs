@@ -109,8 +109,9 @@ impl Case {
         let groups = t.div_ceil(k);
         let (u, mut table) = (Padded::from(&p.u, t, d), Padded::from(&p.table, v, d));
         let (mut du, mut dtable) = (Padded::unset(t, d), Padded::unset(v, d));
-        let (mut coef, mut uhat) = (Padded::unset(groups * k, 1 + k * r), Padded::unset(groups * k, d));
-        let (mut loss, mut named) = (f32::NAN, vec![7; groups * k * (1 + k * r)]);
+        let (mut coef, mut uhat) = (Padded::unset(groups, k * r * k), Padded::unset(groups * k, d));
+        let (mut own_ids, mut own_coef) = (vec![7; groups * k], vec![f32::NAN; groups * k]);
+        let mut loss = f32::NAN;
         let logq = logq(p);
         let (objective, logit) = (shared_objective(p, logq.as_deref()), logit(p));
         let rows = Rows::F32(table.mat());
@@ -134,19 +135,21 @@ impl Case {
                 du: du.overwrite(),
                 coef: coef.mat_mut(),
                 uhat: uhat.mat_mut(),
-                ids: MatMut::new(&mut named, groups * k, 1 + k * r),
+                own: (&mut own_ids, &mut own_coef),
             };
             shared_loss(cx, args)
         })?;
-        let contribution = Contribution {
+        let part = |ids, coef| Contribution {
             lane: 0,
-            ids: Mat::new(&named, groups * k, 1 + k * r),
+            ids,
             source: uhat.mat(),
-            coef: Some(coef.mat()),
+            coef: Some(coef),
             scale: 1.0,
             normalized: p.normalize_item.then_some(p.eps as f32),
         };
-        table_gradient(cx, RowsMut::F32(table.mat_mut()), &[contribution], dtable.overwrite())?;
+        let own = part(Mat::new(&own_ids, groups * k, 1), Mat::new(&own_coef, groups * k, 1));
+        let parts = [own, part(negatives, coef.mat())];
+        table_gradient(cx, RowsMut::F32(table.mat_mut()), &parts, dtable.overwrite())?;
         Ok(vec![Padded::from(&[f64::from(loss)], 1, 1), du, dtable])
     }
 }
