@@ -2,6 +2,7 @@
 import type { ModelConfig } from '../config/schema.js';
 import type { TrainReport, TrainStart } from '../jobs/train-report.js';
 import { describeEvaluation } from '../eval/report.js';
+import { fetchesBeside, leastHiddenSegment } from '../negatives/segment-size.js';
 import type { Verdict } from '../jobs/verdict.js';
 import { coloured, formatCount, formatSeconds, formatShare } from '../util/terminal.js';
 import { printable } from '../util/text-width.js';
@@ -34,6 +35,7 @@ export function describeStart(start: TrainStart): string {
       `${config.epochs} epochs, about ${formatCount(start.totalSteps)} steps, seed ${config.seed}`,
     ...describeChoices(start),
     ...adviseBatch(start),
+    ...adviseSegment(start),
   ].join('\n');
 }
 
@@ -85,6 +87,21 @@ function adviseBatch({ config, tokensPerEpoch }: TrainStart): string[] {
   return [
     `a small log: an epoch is ${Math.ceil(tokensPerEpoch / config.batch.tokens)} steps, and smaller batches would make ` +
       `more of it: --set batch.tokens=${better}`,
+  ];
+}
+
+/** Segments so small that the loss waits for the rows of most. */
+function adviseSegment({ config: { batch, loss, model }, items }: TrainStart): string[] {
+  const { count, pool, segment, sharing } = loss.negatives;
+  const isWhole = loss.kind === 'full-softmax' || (pool > 0 && count >= pool);
+  if (isWhole || segment === 0 || !fetchesBeside(loss.negatives, { rows: items, width: model.d })) return [];
+  const tokens = 'tokens' in batch ? batch.tokens : batch.users * model.maxLength;
+  const positions = Math.ceil(tokens / sharing.factor);
+  const least = leastHiddenSegment({ positions, draws: count * sharing.factor, rows: items });
+  if (segment >= least) return [];
+  return [
+    `segments of ${formatCount(segment)} positions: behind the encoder two of ${Math.ceil(positions / segment)} are fetched, and the loss ` +
+      `waits for the others; --set loss.negatives.segment=${least} hides all of them`,
   ];
 }
 

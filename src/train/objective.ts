@@ -8,6 +8,7 @@ import type { Device } from '../native/device.js';
 import { type Draws, NegativeSampler } from '../negatives/negative-sampler.js';
 import { NegativeSegments } from '../negatives/negative-segments.js';
 import { SegmentBuffers } from '../negatives/segment-buffers.js';
+import { fetchesBeside } from '../negatives/segment-size.js';
 import type { Scorer } from '../nn/scorer.js';
 import { bce } from '../ops/bce.js';
 import { fullSoftmax } from '../ops/full-softmax.js';
@@ -40,9 +41,6 @@ export interface SegmentInput {
   readonly ids: Tensor<'i32'>;
   readonly stream: StreamName;
 }
-
-/** Floats of a table that is not fetched from in f32: it fits the cache, and the losses copy it themselves. */
-const SMALL_TABLE = 2 ** 21;
 
 export interface ObjectiveInput {
   states: Tensor<'f32'>; // [T, D]
@@ -89,9 +87,8 @@ export class Objective {
 
   /** Begins to fetch the negatives' rows; nothing when the loss reads them where they are. The caller owns it. */
   segments(device: Device, { rows, ids, stream }: SegmentInput): NegativeSegments | undefined {
-    const { storage: dtype, segment: size } = this.#config.negatives;
-    const small = rows.vocabulary * Math.ceil(rows.value.cols / 8) * 8 <= SMALL_TABLE;
-    if (dtype === 'f32' && (size === 0 || small)) return undefined;
+    const { segment: size } = this.#config.negatives;
+    if (!fetchesBeside(this.#config.negatives, { rows: rows.vocabulary, width: rows.value.cols })) return undefined;
     const normalizedEps = this.#scorer.logit.normalizeItem ? LEAST_LENGTH : undefined;
     return new NegativeSegments({ device, buffers: this.#buffers, from: rows.value, ids, size, normalizedEps, stream });
   }

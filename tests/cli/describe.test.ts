@@ -53,3 +53,20 @@ test('what was chosen is said, and what was measured with its figures', () => {
   ]);
   expect(lines(1_000_000, 8192, { choices: [measured] })).toHaveLength(4);
 });
+
+test('segments of negatives that the loss would wait for are told, with a size that it does not wait for', () => {
+  const told = (
+    negatives: { segment: number; storage: 'f16' | 'f32'; count?: number; pool?: number },
+    items = 200_000,
+  ) =>
+    lines(1_000_000, 8192, { items, config: resolveConfig({ batch: { tokens: 8192 }, loss: { negatives } }) }).slice(3);
+  expect(told({ storage: 'f16', segment: 512 })).toEqual([
+    'segments of 512 positions: behind the encoder two of 16 are fetched, and the loss waits for the others; ' +
+      '--set loss.negatives.segment=782 hides all of them',
+  ]);
+  expect(told({ storage: 'f16', segment: 782 })).toEqual([]);
+  expect(told({ storage: 'f16', segment: 0 })).toEqual([]);
+  expect(told({ storage: 'f16', segment: 100, count: 64, pool: 64 })).toEqual([]); // one position
+  expect(told({ storage: 'f32', segment: 100 }).join()).toContain('segment=782');
+  expect(told({ storage: 'f32', segment: 1 }, 3883)).toEqual([]); // small enough to be read where it is
+});
