@@ -133,6 +133,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
         coef: Some(Mat::new(&coef, t, 1 + r).columns(from, count)),
         scale: 1.0,
         normalized: Some(1e-6),
+        rounded: false,
     };
     let input = Contribution {
         coef: None,

@@ -89,7 +89,7 @@ export async function encode(model: Model, { batch, at, read, fetch }: EncodeInp
   using tensors = model.upload(batch);
   let lookup: ItemLookup | undefined;
   if (divided) {
-    const { ids, places } = uniqueIds(device, [tensors.items], model.items.vocabulary);
+    const { ids, places } = uniqueIds(device, { of: [tensors.items] }, model.items.vocabulary);
     const fetched = tape.own(
       new RowFetch(ownersOf(model, divided.group), { ids, rooms: divided.rooms, stream: 'compute' }),
     );

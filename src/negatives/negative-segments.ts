@@ -6,7 +6,7 @@
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
-import { fetchNegatives, type Segment } from '../ops/fetch-negatives.js';
+import { fetchNegatives, type Segment, type Segments } from '../ops/fetch-negatives.js';
 import type { RowDtype } from '../ops/row-source.js';
 import type { Tensor } from '../tensor/tensor.js';
 import type { SegmentBuffers } from './segment-buffers.js';
@@ -24,7 +24,7 @@ export interface SegmentOptions {
   stream: StreamName;
 }
 
-export class NegativeSegments implements Iterable<Segment> {
+export class NegativeSegments implements Segments {
   readonly #options: SegmentOptions;
   readonly #places: Tensor<'i32'>;
   /** Positions of a segment. */
@@ -41,6 +41,10 @@ export class NegativeSegments implements Iterable<Segment> {
     this.#size = size === 0 || from.rows <= 2 * size * ids.cols ? ids.rows : size;
     this.#fetch();
     this.#fetch();
+  }
+
+  get rounded(): boolean {
+    return this.#options.buffers.dtype === 'f16';
   }
 
   /** Each segment is valid until the next one is asked for: its buffer then takes the one after that. */

@@ -9,12 +9,12 @@ import type { RowDtype } from '../ops/row-source.js';
 
 export class SegmentBuffers {
   readonly #device: Device;
-  readonly #dtype: RowDtype;
+  readonly dtype: RowDtype;
   readonly #buffers: [RowBuffer | undefined, RowBuffer | undefined] = [undefined, undefined];
 
   constructor(device: Device, dtype: RowDtype) {
     this.#device = device;
-    this.#dtype = dtype;
+    this.dtype = dtype;
   }
 
   /** The first or the second buffer, with room for so many rows at least. What was in it is read no more. */
@@ -22,7 +22,7 @@ export class SegmentBuffers {
     const known = this.#buffers[which];
     if (known && known.rows.rows >= room && known.rows.cols === width) return known;
     dispose(known);
-    const made = { rows: this.#device.tensor([room, width], this.#dtype), factors: this.#device.tensor([1, room]) };
+    const made = { rows: this.#device.tensor([room, width], this.dtype), factors: this.#device.tensor([1, room]) };
     this.#buffers[which] = made;
     return made;
   }

@@ -21,7 +21,7 @@ export function isSmallTable({ vocabulary, value }: RowSource): boolean {
 
 export function writeContributions(call: Call, contributions: readonly Contribution[]): Call {
   call.number(contributions.length);
-  for (const { source, members = 1, ids, coef, scale, lane, normalizedEps } of contributions) {
+  for (const { source, members = 1, ids, coef, scale, lane, normalizedEps, rounded } of contributions) {
     call
       .tensor(source)
       .number(members)
@@ -29,7 +29,8 @@ export function writeContributions(call: Call, contributions: readonly Contribut
       .tensor(ids)
       .tensor(coef)
       .number(scale)
-      .number(normalizedEps ?? 0);
+      .number(normalizedEps ?? 0)
+      .flag(rounded ?? false);
   }
   return call;
 }

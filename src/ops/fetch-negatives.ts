@@ -28,6 +28,12 @@ export interface Segment {
   readonly fetched?: FetchedRows;
 }
 
+/** All positions, in order. */
+export interface Segments extends Iterable<Segment> {
+  /** Whether rows are fetched in FP16. */
+  readonly rounded: boolean;
+}
+
 export interface FetchOptions {
   from: Tensor<RowDtype>; // [V, D]
   /** -1: no draw. */

@@ -3,7 +3,7 @@
 // T tokens, D width, V items, P rows of the pool.
 
 import type { Tensor } from '../tensor/tensor.js';
-import { type Segment, writeFetched } from './fetch-negatives.js';
+import { type Segments, writeFetched } from './fetch-negatives.js';
 import { type MaskedEvents, writeMask } from './mask-negatives.js';
 import { LEAST_LENGTH, type LogitOptions, writeLogit } from './sampled-loss.js';
 import { type SampledObjective, writeObjective } from './shared-loss.js';
@@ -16,7 +16,7 @@ export interface PooledLossOptions extends LogitOptions {
   /** Different ids, ascending, -1 beyond the last; see drawPool. */
   pool: Tensor<'i32'>; // [1, P]
   /** One, with the pool's rows; by default they are read from the source. */
-  segments?: Iterable<Segment> | undefined;
+  segments?: Segments | undefined;
   objective: SampledObjective;
   /** Also masks the items of the token's own sequence. */
   history?: MaskedEvents | undefined;
@@ -45,6 +45,6 @@ export function pooledLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, option
   for (const tensor of [dpool, coef, uhat]) tape.own(tensor);
   const normalized = options.normalizeItem && { normalizedEps: options.eps ?? LEAST_LENGTH };
   rows.contribute({ ids: positives, source: uhat, coef, scale: 1, ...normalized });
-  rows.contribute({ ids: pool, source: dpool, scale: 1, ...normalized });
+  rows.contribute({ ids: pool, source: dpool, scale: 1, ...normalized, rounded: options.segments?.rounded });
   return loss;
 }

@@ -26,6 +26,8 @@ export interface Contribution {
   readonly lane?: number;
   /** The gradient is that of row / max(|row|, this), and is taken through it after summing. */
   readonly normalizedEps?: number;
+  /** The rows were read in FP16. Those that are read so by all are rounded before a gradient goes through them. */
+  readonly rounded?: boolean | undefined;
 }
 
 export interface RowSource {

@@ -5,7 +5,7 @@
 
 import type { Call } from '../native/call.js';
 import type { Tensor } from '../tensor/tensor.js';
-import { type Segment, writeSegment } from './fetch-negatives.js';
+import { type Segments, writeSegment } from './fetch-negatives.js';
 import { expectShape, expectSize } from './shape-rule.js';
 import type { RowSource } from './row-source.js';
 import type { Tape } from './tape.js';
@@ -31,7 +31,7 @@ export interface SampledOptions extends LogitOptions {
   /** -1, or the positive itself: masked. */
   negatives: Tensor<'i32'>; // [T, R]
   /** Tokens in order, with their negatives' rows; by default all at once, rows being those of the source. */
-  segments?: Iterable<Segment> | undefined;
+  segments?: Segments | undefined;
 }
 
 export interface SampledLoss {
@@ -79,6 +79,7 @@ export function sampledLoss(tape: Tape, { op, u, rows, options, extra }: Sampled
   const normalized = options.normalizeItem && { normalizedEps: options.eps ?? LEAST_LENGTH };
   const shared = { source: tape.own(uhat), scale: 1, ...normalized };
   rows.contribute({ ...shared, ids: positives, coef: coef.columns(0, 1) });
-  rows.contribute({ ...shared, ids: negatives, coef: coef.columns(1, drawn) });
+  const rounded = options.segments?.rounded;
+  rows.contribute({ ...shared, ids: negatives, coef: coef.columns(1, drawn), rounded });
   return loss;
 }

@@ -5,7 +5,7 @@
 
 import type { Call } from '../native/call.js';
 import type { Tensor } from '../tensor/tensor.js';
-import { type Segment, writeSegment } from './fetch-negatives.js';
+import { type Segments, writeSegment } from './fetch-negatives.js';
 import { writeMask, type MaskedEvents } from './mask-negatives.js';
 import { LEAST_LENGTH, type LogitOptions, writeLogit } from './sampled-loss.js';
 import type { SharedDraws } from './share-negatives.js';
@@ -25,7 +25,7 @@ export interface SharedLossOptions extends LogitOptions {
   /** They must live until the gradient is reduced or applied. */
   draws: SharedDraws;
   /** Groups in order, with their draws' rows; by default all at once, rows being those of the source. */
-  segments?: Iterable<Segment> | undefined;
+  segments?: Segments | undefined;
   objective: SampledObjective;
   /** 'outputs': each token's own output against all draws. 'scalars': others' logits are reused as they are. */
   share: 'outputs' | 'scalars';
@@ -69,6 +69,7 @@ export function sharedLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, option
   for (const tensor of made) tape.own(tensor);
   const normalized = options.normalizeItem && { normalizedEps: options.eps ?? LEAST_LENGTH };
   rows.contribute({ ...own, source: uhat, scale: 1, ...normalized });
-  rows.contribute({ ids: draws.negatives, source: uhat, members: factor, coef, scale: 1, ...normalized });
+  const drawnRows = { ids: draws.negatives, members: factor, rounded: options.segments?.rounded };
+  rows.contribute({ ...drawnRows, source: uhat, coef, scale: 1, ...normalized });
   return loss;
 }

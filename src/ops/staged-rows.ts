@@ -12,18 +12,19 @@ import type { Contribution, RowDtype, RowSource } from './row-source.js';
 export interface UniqueIds {
   /** Ascending; -1 beyond the last. */
   readonly ids: Tensor<'i32'>; // [U]
-  /** For each of the lists, its ids as places in `ids`; -1 stays -1. */
+  /** For each of the lists, in order, its ids as places in `ids`; -1 stays -1. */
   readonly places: readonly Tensor<'i32'>[];
 }
 
-/** The different ids of several lists. The caller owns the tensors. */
+/** The different ids of several lists, and where those of `also` are among them. The caller owns the tensors. */
 export function uniqueIds(
   device: Device,
-  lists: readonly Tensor<'i32'>[],
+  { of, also = [] }: { of: readonly Tensor<'i32'>[]; also?: readonly Tensor<'i32'>[] },
   vocabulary: number,
   stream?: StreamName,
 ): UniqueIds {
-  const entries = lists.reduce((sum, list) => sum + list.size, 0);
+  const lists = [...of, ...also];
+  const entries = of.reduce((sum, list) => sum + list.size, 0);
   const ids = device.tensor([1, Math.min(entries, vocabulary)], 'i32');
   const places = lists.map(list => device.tensor(list.shape, 'i32'));
   const call = device.call('unique_ids').number(vocabulary).number(lists.length);

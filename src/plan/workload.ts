@@ -69,11 +69,16 @@ export function workloadOf(config: ResolvedConfig, log: LogShape): Workload {
     denseParameters: dense + (model.maxLength + model.outputSlots) * model.d,
     denseTensors: definition.parameters.length + 1,
     rowState: ROW_STATE[optimizer.table] * model.d + (optimizer.table === 'row-adagrad' ? 1 : 0),
-    fetchedBytes: config.wire === 'f16' ? 2 : 4,
+    fetchedBytes: config.wire === 'f16' ? 2 : loss.negatives.storage === 'f16' ? mostlyHalves(tokens, negatives) : 4,
     activations: ACTIVATIONS[model.kind],
     uniqueRows: remembered(lanes => (full ? log.items : uniqueRows(bins, drawsOf(lanes)))),
     collisions: remembered(lanes => (full ? 1 : collisions(bins, drawsOf(1), drawsOf(lanes)))),
   };
+}
+
+/** Bytes of a number, where rows of negatives are sent in FP16. */
+function mostlyHalves(tokens: number, negatives: number): number {
+  return (4 * 2 * tokens + 2 * negatives) / (2 * tokens + negatives);
 }
 
 /** Bins of equal popularity, so that a large catalogue costs no more than a small one. */

@@ -11,7 +11,8 @@ import type { Draws } from '../negatives/negative-sampler.js';
 import type { Model } from '../nn/model.js';
 import type { MaskedEvents } from '../ops/mask-negatives.js';
 import { readAhead } from '../ops/read-ahead.js';
-import { stageRows, type UniqueIds, uniqueIds } from '../ops/staged-rows.js';
+import { spreadRows } from '../ops/half-rows.js';
+import { StagedRows, stageRows, type UniqueIds, uniqueIds } from '../ops/staged-rows.js';
 import type { Table } from '../ops/table.js';
 import { Tape } from '../ops/tape.js';
 import type { GradedRows } from '../optim/gradients.js';
@@ -31,6 +32,8 @@ export interface LaneOptions {
   encoderDraws: number;
   /** Gives copies of rows, by ascending ids that it takes over; absent: the lane reads the table itself. */
   fetch?: ((ids: Tensor<'i32'>, stream: StreamName) => RowFetch) | undefined;
+  /** The same in FP16, for rows of negatives; absent: they are fetched with the others. */
+  fetchHalves?: ((ids: Tensor<'i32'>, stream: StreamName) => RowFetch) | undefined;
 }
 
 export class LaneWork {
@@ -39,7 +42,9 @@ export class LaneWork {
   #batch: BatchTensors | undefined;
   #draws: Draws | undefined;
   #unique: UniqueIds | undefined;
-  #fetched: RowFetch | undefined;
+  /** Ids of rows that are fetched as they are, and of those that are fetched in FP16. */
+  #apart: { whole: Tensor<'i32'>; halves: Tensor<'i32'> } | undefined;
+  #staged: StagedRows | undefined;
   #logq: Tensor<'f32'> | undefined;
   /** Where rows are fetched. */
   #rowStream: StreamName = 'compute';
@@ -72,10 +77,19 @@ export class LaneWork {
 
   /** Which rows the lane reads, each once; nothing when it reads the table. */
   exchange(stream: StreamName): void {
-    const { device, model, fetch } = this.#options;
+    const { device, model, fetch, fetchHalves } = this.#options;
     const { items, targets } = this.#batch!;
     if (!fetch || !this.#draws) return;
-    this.#unique = uniqueIds(device, [items, targets!, this.#draws.ids], model.items.vocabulary, stream);
+    const { vocabulary } = model.items;
+    const different = (...of: Tensor<'i32'>[]): Tensor<'i32'> => {
+      const { ids, places } = uniqueIds(device, { of }, vocabulary, stream);
+      for (const unused of places) unused.dispose();
+      return ids;
+    };
+    const { ids } = this.#draws;
+    if (fetchHalves) this.#apart = { whole: different(items, targets!), halves: different(ids) };
+    const also = this.#apart && [this.#apart.whole, this.#apart.halves];
+    this.#unique = uniqueIds(device, { of: [items, targets!, ids], ...(also && { also }) }, vocabulary, stream);
     for (const places of this.#unique.places) this.#tape.own(places);
   }
 
@@ -85,8 +99,22 @@ export class LaneWork {
     if (!this.#unique) return;
     const { device, fetch } = this.#options;
     const { ids } = this.#unique;
-    this.#fetched = this.#tape.own(fetch!(ids, stream));
+    this.#staged = this.#apart ? this.#putTogether(ids, stream) : this.#tape.own(fetch!(ids, stream)).staged;
     if (this.#logq) this.#logq = this.#tape.own(stageRows(device, { from: this.#logq, ids, dtype: 'f32' }, stream));
+  }
+
+  /** Rows that negatives alone read are the FP16 ones, which is what the loss makes of them anyway. */
+  #putTogether(ids: Tensor<'i32'>, stream: StreamName): StagedRows {
+    const { device, model, fetch, fetchHalves } = this.#options;
+    const [wholePlaces, halfPlaces] = this.#unique!.places.slice(-2);
+    const whole = fetch!(this.#apart!.whole, stream);
+    const halves = fetchHalves!(this.#apart!.halves, stream);
+    const to = device.tensor([ids.size, model.items.value.cols]);
+    spreadRows(device, { ...halves.halves!, places: halfPlaces!, to }, stream);
+    spreadRows(device, { rows: whole.staged!.value, places: wholePlaces!, to }, stream);
+    whole.dispose();
+    halves.dispose();
+    return this.#tape.own(new StagedRows(device, model.items, ids, { rows: to }));
   }
 
   /** Forward, loss and backward; the loss, [1, 1], lives as long as the lane. */
@@ -95,7 +123,7 @@ export class LaneWork {
     const tape = this.#tape;
     const batch = this.#batch!;
     const [items, targets, ids] = this.#unique?.places ?? [batch.items, batch.targets!, this.#draws?.ids];
-    const rows = this.#fetched?.staged ?? model.items;
+    const rows = this.#staged ?? model.items;
     // Asked for before the encoder runs, and after the last lane's loss: its buffers are free by then.
     const segments = ids && objective.segments(device, { rows, ids, stream: this.#rowStream });
     if (segments) tape.own(segments);
@@ -115,8 +143,7 @@ export class LaneWork {
 
   /** What was read instead of a table. */
   get staged(): ReadonlyMap<Table, GradedRows> {
-    const staged = this.#fetched?.staged;
-    return new Map(staged ? [[this.#options.model.items, staged]] : []);
+    return new Map(this.#staged ? [[this.#options.model.items, this.#staged]] : []);
   }
 
   /** Draws, masked and repeated ones of the lane, for the log. */

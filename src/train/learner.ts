@@ -140,6 +140,7 @@ export class Learner {
       divided,
       staged: staged || divided || config.staleness !== 0 || config.wire !== 'f32',
       wire: config.wire,
+      halves: divided && sendsHalves(config),
       stale: new StaleRows(device, this.model.items, config.staleness, rowStream),
       rankSum:
         ranks && new RankSum({ ...ranks, stream: streamOf(this.#kind, 'reduce'), early: this.#kind === 'overlapped' }),
@@ -321,6 +322,11 @@ function countEncoderDraws(model: Model): number {
   });
   model.encode(tape, batch);
   return tape.randomOps;
+}
+
+/** Whether rows of negatives travel in FP16: where the loss reads them so. Rows that may be sent again travel as they are. */
+function sendsHalves({ loss, wire, staleness, optimizer: { tableStorage } }: ResolvedConfig): boolean {
+  return loss.negatives.storage === 'f16' && wire === 'f32' && staleness === 0 && tableStorage === 'f32';
 }
 
 function withFile(checkpoint: Checkpoint, name: string, use: (file: CheckpointTensors) => void): void {

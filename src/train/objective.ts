@@ -80,6 +80,11 @@ export class Objective {
     return this.#sampler && 2 * tokens + this.#sampler.mostDraws(tokens);
   }
 
+  /** Of them, what it draws at most. */
+  mostDraws(tokens: number): number {
+    return this.#sampler?.mostDraws(tokens) ?? 0;
+  }
+
   /** The lane's negatives, which the caller owns; nothing for a loss over all items. */
   draw(events: MaskedEvents, key: RandomKey, stream?: StreamName): Draws | undefined {
     return this.#sampler?.draw(events, key, stream);

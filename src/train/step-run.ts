@@ -5,7 +5,7 @@ import type { ResolvedConfig } from '../config/schema.js';
 import { gatherJson } from '../dist/comm/communicator.js';
 import { SingleRank } from '../dist/comm/single-rank.js';
 import type { RankGroups } from '../dist/shard/rank-groups.js';
-import { RowFetch } from '../dist/shard/row-fetch.js';
+import { RowFetch, type RowOwners } from '../dist/shard/row-fetch.js';
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Model } from '../nn/model.js';
@@ -47,6 +47,8 @@ export interface StepParts {
   staged: boolean;
   /** How the copies are stored and sent, where they are not as the table is. */
   wire: ResolvedConfig['wire'];
+  /** Whether owners send the rows of negatives in FP16. */
+  halves: boolean;
   stale: StaleRows;
   /** How gradients of several ranks are summed; absent on a rank of its own. */
   rankSum?: RankSum | undefined;
@@ -122,7 +124,7 @@ export class StepRun {
     for (const { stage, round, stream } of stages) {
       const { lane } = round;
       device.tag(lane ?? -1, STAGES.indexOf(stage));
-      if (lane === undefined) this.#fetch(undefined, round, stream);
+      if (lane === undefined) this.#answer(round, stream);
       else if (stage === 'dense') this.#dense(lane);
       else if (stage === 'reduce') this.#reduce(lane, stream);
       else this.#lane(lane, round)[stage](stream);
@@ -206,24 +208,50 @@ export class StepRun {
       input: batches[lane]!,
       key: rates.step * lanes + lane,
       fetch: this.#parts.staged ? (ids, stream) => this.#fetch(ids, round, stream) : undefined,
+      fetchHalves: this.#parts.halves ? (ids, stream) => this.#fetchHalves(ids, round, stream) : undefined,
     });
     this.#work.set(lane, made);
     return made;
   }
 
-  #fetch(ids: Tensor<'i32'> | undefined, { number }: Round, stream: StreamName): RowFetch {
-    const { device, model, groups, divided, stale, objective, wire } = this.#parts;
-    const { lanes, laneTokens, rates } = this.#input;
+  /** Without a lane: what others ask for. */
+  #answer(round: Round, stream: StreamName): void {
+    this.#fetch(undefined, round, stream);
+    if (this.#parts.halves) this.#fetchHalves(undefined, round, stream);
+  }
+
+  #fetch(ids: Tensor<'i32'> | undefined, round: Round, stream: StreamName): RowFetch {
+    const { model, stale, objective, wire, halves } = this.#parts;
+    const rooms = this.#rooms(round, tokens => (halves ? 2 * tokens : objective.mostRows(tokens)!));
+    const dtype = wire === 'f16' ? wire : model.items.value.dtype;
+    const instead = stale.before(this.#input.rates.step);
+    return this.#fetched(new RowFetch(this.#owners, { ids, rooms, instead, dtype, stream }));
+  }
+
+  #fetchHalves(ids: Tensor<'i32'> | undefined, round: Round, stream: StreamName): RowFetch {
+    const rooms = this.#rooms(round, tokens => this.#parts.objective.mostDraws(tokens));
+    return this.#fetched(new RowFetch(this.#owners, { ids, rooms, halves: true, stream }));
+  }
+
+  get #owners(): RowOwners {
+    const { device, model, groups, divided } = this.#parts;
+    return { device, table: model.items, group: divided ? groups.group : ALONE };
+  }
+
+  /** For each rank of the group, how many rows it asks for at most in a round. */
+  #rooms({ number }: Round, most: (tokens: number) => number): number[] {
+    const { model, groups } = this.#parts;
+    const { lanes, laneTokens } = this.#input;
     const { group, world } = groups;
     const first = world.rank - group.rank;
-    const rooms = Array.from({ length: group.size }, (_, member) => {
+    return Array.from({ length: group.size }, (_, member) => {
       const { from, to } = lanesOf(lanes, first + member, world.size);
       const tokens = from + number < to ? laneTokens[from + number]! : 0;
-      return Math.min(objective.mostRows(tokens)!, model.items.vocabulary);
+      return Math.min(most(tokens), model.items.vocabulary);
     });
-    const owners = { device, table: model.items, group: divided ? group : ALONE };
-    const dtype = wire === 'f16' ? wire : model.items.value.dtype;
-    const fetch = new RowFetch(owners, { ids, rooms, instead: stale.before(rates.step), dtype, stream });
+  }
+
+  #fetched(fetch: RowFetch): RowFetch {
     this.#fetches.push(fetch);
     return fetch;
   }

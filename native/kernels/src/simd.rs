@@ -48,6 +48,15 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn load_half(p: *const u16) -> Self;
     /// Rounds to nearest even FP16.
     unsafe fn store_half(self, p: *mut u16);
+    /// Rounded as by [`Simd::store_half`].
+    #[inline(always)]
+    unsafe fn round_half(self) -> Self {
+        let mut halves = [0; LANES];
+        unsafe {
+            self.store_half(halves.as_mut_ptr());
+            Self::load_half(halves.as_ptr())
+        }
+    }
     unsafe fn add(self, o: Self) -> Self;
     unsafe fn sub(self, o: Self) -> Self;
     unsafe fn mul(self, o: Self) -> Self;

@@ -8,6 +8,7 @@
 import type { StreamName } from '../../native/call.js';
 import type { Device } from '../../native/device.js';
 import { changedRows, putRows, type Requests } from '../../ops/changed-rows.js';
+import { emptyHalfRows, type HalfRows, pickHalfRows } from '../../ops/half-rows.js';
 import { pickRows, type RoutedIds, routeIds } from '../../ops/route-ids.js';
 import type { RowList } from '../../ops/row-list.js';
 import type { RowDtype } from '../../ops/row-source.js';
@@ -32,6 +33,8 @@ export interface FetchOptions {
   /** Rows to answer with instead of the table's, by row here; of several lists the last that has a row counts. */
   instead?: readonly RowList[];
   dtype?: RowDtype;
+  /** Rows in FP16 and scaled, instead of staged ones. They are not sent again. */
+  halves?: boolean;
   stream: StreamName;
 }
 
@@ -39,8 +42,10 @@ export interface FetchOptions {
 type Counted = readonly [tensor: Tensor, counts: Tensor<'i64'>];
 
 export class RowFetch {
-  /** What the lane reads; absent without a lane. */
+  /** What the lane reads; absent without a lane, and of halves. */
   readonly staged: StagedRows | undefined;
+  /** The same in FP16, in the order of the ids. */
+  readonly halves: HalfRows | undefined;
   /** What this rank was asked for, by row here. */
   readonly requests: Requests;
   readonly #owners: RowOwners;
@@ -49,7 +54,7 @@ export class RowFetch {
   readonly #route: RoutedIds | undefined;
   readonly #owned: Tensor[] = [];
 
-  constructor(owners: RowOwners, { ids, rooms, instead = [], dtype, stream }: FetchOptions) {
+  constructor(owners: RowOwners, { ids, rooms, instead = [], dtype, halves = false, stream }: FetchOptions) {
     const { device, table, group } = owners;
     this.#owners = owners;
     this.#dtype = dtype ?? table.value.dtype;
@@ -62,6 +67,12 @@ export class RowFetch {
       this.#route = routeIds(device, this.#asked, { owners: group.size, order: 'to-routed', stream });
       this.#own(this.#route.local, this.#route.order, this.#route.counts);
       this.requests = this.#exchangeIds(this.#route, rooms);
+    }
+    if (halves) {
+      const fetched = this.#fetchHalves(stream);
+      this.#own(fetched.rows, fetched.factors, this.#asked);
+      if (ids) this.halves = fetched;
+      return;
     }
     const answers = this.#answer(instead, stream);
     if (group.size === 1) {
@@ -120,6 +131,25 @@ export class RowFetch {
     const ids = this.#own(device.tensor([1, Math.max(1, room)], 'i32'));
     this.#exchange([local, counts], [ids, received]);
     return { ids, counts: received };
+  }
+
+  /** Rows in the order of the ids that this rank asked for. */
+  #fetchHalves(stream: StreamName): HalfRows {
+    const { device, table, group } = this.#owners;
+    const { ids, counts } = this.requests;
+    const width = table.value.cols;
+    const answers = emptyHalfRows(device, ids.size, width);
+    pickHalfRows(device, { from: table.value, ids, counts, to: answers }, stream);
+    if (group.size === 1) return answers;
+    const room = (): HalfRows => emptyHalfRows(device, this.#asked.size, width);
+    const [routed, to] = [room(), room()];
+    for (const [part, unit] of [['rows', width] as const, ['factors', 1] as const]) {
+      this.#exchange([answers[part], counts], [routed[part], this.#route!.counts], unit);
+      pickRows<RowDtype>(device, { from: routed[part], ids: this.#route!.order, to: to[part] }, stream);
+      answers[part].dispose();
+      routed[part].dispose();
+    }
+    return to;
   }
 
   /** [requests, D] the rows that were asked for. */

@@ -51,6 +51,7 @@ fn contribution(args: &mut Args) -> Outcome<Contribution> {
         coef: args.mat_opt("coef")?,
         scale: args.f32("scale")?,
         normalized: Some(args.f32("normalizedEps")?).filter(|eps| *eps > 0.0),
+        rounded: args.flag("rounded")?,
     })
 }
 
@@ -193,6 +194,7 @@ const NO_CONTRIBUTION: Contribution = Contribution {
     coef: None,
     scale: 0.0,
     normalized: None,
+    rounded: false,
 };
 
 pub(super) const fn nothing<T>() -> Mat<T> {

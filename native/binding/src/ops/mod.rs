@@ -69,6 +69,8 @@ pub const OPS: &[Op] = &[
     op("fetch_negatives", negatives::fetch_negatives),
     op("route_ids", rows::route_ids),
     op("pick_rows", rows::pick_rows),
+    op("pick_half_rows", rows::pick_half_rows),
+    op("spread_rows", rows::spread_rows),
     op("take_list", rows::take_list),
     op("changed_rows", rows::changed_rows),
     op("count_changed", rows::count_changed),

@@ -4,7 +4,7 @@ use super::embedding::{count, nothing, row_list_mut};
 use crate::args::Args;
 use crate::fault::Outcome;
 use turbogr_kernels::embedding::{
-    self, Changed, CopyRows, IdList, MAX_CHANGED, MAX_ID_LISTS, Places, Requests, Routed,
+    self, Changed, CopyRows, IdList, MAX_CHANGED, MAX_ID_LISTS, PickHalfRows, Places, Requests, Routed,
 };
 use turbogr_kernels::mat::MatMut;
 
@@ -66,6 +66,23 @@ pub fn pick_rows(args: &mut Args) -> Outcome {
     let (rows, ids) = (args.rows("rows")?, args.slice("ids")?);
     let (counts, to) = (args.slice_opt("counts")?, args.rows_mut("to")?);
     args.work(move |site| Ok(embedding::pick_rows(site.cx, rows, ids, counts, to)?))
+}
+
+pub fn pick_half_rows(args: &mut Args) -> Outcome {
+    let work = PickHalfRows {
+        rows: args.rows("rows")?,
+        ids: args.slice("ids")?,
+        counts: args.slice_opt("counts")?,
+        to: args.mat_mut_of("to")?,
+        factors: args.slice_mut("factors")?,
+    };
+    args.work(move |site| Ok(embedding::pick_half_rows(site.cx, work)?))
+}
+
+pub fn spread_rows(args: &mut Args) -> Outcome {
+    let (rows, factors) = (args.rows("rows")?, args.slice_opt("factors")?);
+    let (places, to) = (args.slice("places")?, args.mat_mut("to")?);
+    args.work(move |site| Ok(embedding::spread_rows(site.cx, rows, factors, places, to)?))
 }
 
 pub fn take_list(args: &mut Args) -> Outcome {

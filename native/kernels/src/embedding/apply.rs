@@ -2,6 +2,7 @@
 
 use super::Contribution;
 use super::contribution::ReadRows;
+use super::half_rows::scale_of;
 use crate::gathered::dot;
 use crate::mat::{Disjoint, Mat, MatMut};
 use crate::optim::{AdamFactors, adam_vector};
@@ -55,6 +56,13 @@ pub(super) struct Job<'a> {
     pub eps: f32,
 }
 
+/// The gradient of a normalised row.
+pub(super) struct Unit<'a> {
+    pub gradient: &'a [f32],
+    /// Whether the row was read in FP16 alone.
+    pub rounded: bool,
+}
+
 /// The rows as they were read, and the rule for their gradients.
 pub(super) struct Target<'a, E> {
     pub read: Mat<E>,
@@ -84,14 +92,18 @@ impl<E: Element> Target<'_, E> {
     /// `id` is a row of `read`; both gradients hold `cols` numbers and zeros up to whole vectors; target features as for
     /// [`Simd`].
     #[inline(always)]
-    pub unsafe fn add_through_norm<V: Simd>(&self, id: usize, gradient: &[f32], to: &mut [f32]) {
+    pub unsafe fn add_through_norm<V: Simd>(&self, id: usize, Unit { gradient, rounded }: Unit, to: &mut [f32]) {
         let cols = self.read.cols;
         // SAFETY: the caller's.
         unsafe {
             let row = self.read.row(id).as_ptr();
+            let scale = match rounded {
+                true => Some(scale_of::<V, E>(row, cols)),
+                false => None,
+            };
             let (mut square, mut product) = (V::zero(), V::zero());
             for k in 0..cols.div_ceil(LANES) {
-                let x = load_vector::<V, E>(row, k, cols);
+                let x = read_vector::<V, E>(row, k, cols, scale);
                 square = x.fma(x, square);
                 product = x.fma(V::load(gradient.as_ptr().add(k * LANES)), product);
             }
@@ -104,10 +116,26 @@ impl<E: Element> Target<'_, E> {
             };
             for k in 0..cols.div_ceil(LANES) {
                 let g = V::load(gradient.as_ptr().add(k * LANES));
-                let inside = load_vector::<V, E>(row, k, cols).fnma(V::splat(along), g);
+                let inside = read_vector::<V, E>(row, k, cols, scale).fnma(V::splat(along), g);
                 let sum = to.as_mut_ptr().add(k * LANES);
                 inside.fma(V::splat(inverse), V::load(sum)).store(sum);
             }
+        }
+    }
+}
+
+/// Vector `k` of a row, rounded to FP16 at a scale.
+///
+/// # Safety
+/// As [`load_vector`].
+#[inline(always)]
+unsafe fn read_vector<V: Simd, E: Element>(row: *const E, k: usize, cols: usize, scale: Option<f32>) -> V {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let x = load_vector::<V, E>(row, k, cols);
+        match scale {
+            Some(scale) => x.mul(V::splat(scale)).round_half().mul(V::splat(1.0 / scale)),
+            None => x,
         }
     }
 }

@@ -36,6 +36,9 @@ pub struct Contribution {
     pub lane: u32,
     /// `Some(eps)`: the gradient is that of the row divided by `max(|row|, eps)`, and is taken through it after summing.
     pub normalized: Option<f32>,
+    /// The op read the rows in FP16, see `half_rows`. A row that only such ops read is rounded before the gradient is taken
+    /// through its normalisation: then a lane needs no other value of it.
+    pub rounded: bool,
 }
 
 impl Contribution {

@@ -1,12 +1,12 @@
 //! Rows of negatives beside the table, for some positions of a batch: their draws deduplicated, the rows copied in f32 or
 //! FP16, and for each the factor that a dot product with it is multiplied by.
 //!
-//! An FP16 row is scaled by a power of two that brings its largest number into [2^14, 2^15), so that small rows keep
-//! eleven bits like large ones; the factor undoes it, exactly. With normalisation the factor also holds 1 / max(|row|,
+//! FP16 rows are scaled, see `half_rows`; the factor undoes it, exactly. With normalisation it also holds 1 / max(|row|,
 //! eps), |row| being the length of what is stored. For f32 rows the factors are those that the losses compute themselves.
 //!
 //! P positions with R draws each, V rows of the table, U rows that there is room for, D width.
 
+use super::half_rows::scale_of;
 use super::stage_rows::{IdList, unique};
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
@@ -19,8 +19,6 @@ use std::ops::Range;
 
 /// Rows of one task.
 const TILE: usize = 256;
-/// Exponent that the largest number of an FP16 row is brought to.
-const TOP: i32 = 14;
 
 pub struct FetchNegatives<'a> {
     pub table: Rows, // [V, D]
@@ -99,15 +97,7 @@ impl<E: Element, F: Element> Kernel for FetchRows<'_, E, F> {
             unsafe {
                 let from = self.table.row(id as usize).as_ptr();
                 let to = self.rows.row(self.from + i).as_mut_ptr();
-                let mut scale = 1.0;
-                if self.scaled {
-                    let mut largest = V::zero();
-                    for k in 0..vectors {
-                        let x = load_vector::<V, E>(from, k, cols);
-                        largest = largest.max(x).max(V::zero().sub(x));
-                    }
-                    scale = scale_for(largest.lanes_max());
-                }
+                let scale = if self.scaled { scale_of::<V, E>(from, cols) } else { 1.0 };
                 let mut square = V::zero();
                 for k in 0..vectors {
                     store_vector::<V, F>(load_vector::<V, E>(from, k, cols).mul(V::splat(scale)), to, k, cols);
@@ -122,15 +112,6 @@ impl<E: Element, F: Element> Kernel for FetchRows<'_, E, F> {
             }
         }
     }
-}
-
-/// The power of two that a row is multiplied by; 1 for a row of zeros or one that is not finite.
-fn scale_for(largest: f32) -> f32 {
-    if !(largest > 0.0 && largest.is_finite()) {
-        return 1.0;
-    }
-    let exponent = (largest.to_bits() >> 23) as i32 - 127;
-    f32::from_bits(((TOP - exponent).min(126) + 127) as u32 * (1 << 23))
 }
 
 #[cfg(test)]
@@ -270,14 +251,5 @@ mod tests {
     fn no_draws_leave_a_row_of_zeros() {
         let got = fetch(&Ctx::new(1), [4, 3, 9, 5], true, Some(1e-6), 2..2);
         assert_eq!((&got.rows[..5], got.factors[0]), (&[0u32; 5][..], 1f32.to_bits()));
-    }
-
-    #[test]
-    fn scales_are_powers_of_two_that_bring_rows_to_one_size() {
-        for x in [1e-30f32, 3e-8, 0.02, 1.0, 1.999, 2.0, 3e38] {
-            let scaled = x * scale_for(x);
-            assert!((2f32.powi(TOP)..2f32.powi(TOP + 1)).contains(&scaled), "{x}: {scaled}");
-        }
-        assert_eq!([0.0, f32::NAN, f32::INFINITY].map(scale_for), [1.0; 3]);
     }
 }

@@ -83,6 +83,7 @@ impl Case {
             coef: Some(coef.mat()),
             scale: 0.5,
             normalized: Some(1e-6),
+            rounded: false,
         };
         let args = EmbeddingUpdate {
             table: RowsMut::F32(table.mat_mut()),
@@ -116,11 +117,7 @@ fn shared_ids_give_the_bits_of_the_summands_written_out() {
     ] {
         let case = case(sizes);
         let summands = case.rows * case.k * case.per;
-        assert_eq!(
-            parts::parts(case.items, summands).is_none(),
-            sorted,
-            "{sizes:?}"
-        );
+        assert_eq!(parts::parts(case.items, summands).is_none(), sorted, "{sizes:?}");
         for contexts in contexts() {
             let (written, shape) = match sorted {
                 true => (case.by_id(), [summands, 1]),
@@ -164,6 +161,7 @@ fn too_many_source_rows_to_an_id_are_refused() {
         coef: None,
         scale: 1.0,
         normalized: None,
+        rounded: false,
     };
     let mut grad = [0.0; 6];
     let args = EmbeddingUpdate {

@@ -11,6 +11,7 @@ pub mod embedding_gather;
 mod embedding_reduce;
 mod embedding_update;
 mod fetch_negatives;
+mod half_rows;
 mod lane_rows;
 pub mod naive;
 mod parts;
@@ -28,6 +29,7 @@ pub use draw_negatives::{Alias, Sampler, alias_table, draw_negatives, draw_pool}
 pub use embedding_reduce::{RowList, RowListMut, embedding_reduce, sparse_add};
 pub use embedding_update::{EmbeddingApply, EmbeddingUpdate, Update, embedding_apply, embedding_update};
 pub use fetch_negatives::{FetchNegatives, fetch_negatives};
+pub use half_rows::{PickHalfRows, pick_half_rows, spread_rows};
 pub use read_ahead::{MappedRows, read_ahead};
 pub use route_ids::{Routed, pick_rows, route_ids, take_list};
 pub use stage_rows::{IdList, MAX_ID_LISTS, stage_rows, unique_ids};
@@ -44,6 +46,8 @@ mod lane_tests;
 mod list_tests;
 #[cfg(test)]
 mod optimizer_tests;
+#[cfg(test)]
+mod rounded_tests;
 #[cfg(test)]
 mod shard_tests;
 #[cfg(test)]

@@ -76,12 +76,14 @@ pub(super) fn form(cx: &Ctx, job: &Job, parts: usize) -> ExactSum {
 /// Bits of `touched`.
 const PLAIN: u8 = 1;
 const UNIT: u8 = 2;
+/// Read otherwise than in FP16.
+const EXACT: u8 = 4;
 
 /// One part's share of the gradient.
 struct Share<'a> {
     /// `[2, V, padded D]`: plain, then of the normalised rows.
     sums: &'a mut [f32],
-    /// Which of the two each row has.
+    /// Which of the two each row has, and whether it was read in f32.
     touched: &'a mut [u8],
 }
 
@@ -106,6 +108,7 @@ impl Kernel for AddPart<'_> {
                 Some(_) => (&mut *unit, UNIT),
                 None => (&mut *plain, PLAIN),
             };
+            let flag = if contribution.rounded { flag } else { flag | EXACT };
             let rows = contribution.source.rows;
             for row in rows * self.part / self.parts..rows * (self.part + 1) / self.parts {
                 let source = SourceRow {
@@ -247,7 +250,7 @@ impl Tiles for Fold<'_> {
                 self.add(row, 0, rows.plain());
                 self.add(row, 1, rows.unit());
                 if flags & UNIT > 0 {
-                    rows.add_through_norm::<V>(row);
+                    rows.add_through_norm::<V>(row, flags & EXACT == 0);
                 }
                 rows.finish::<V>(row);
             }

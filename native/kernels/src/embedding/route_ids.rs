@@ -61,7 +61,7 @@ pub fn route_ids(ids: &[i32], by_place: bool, to: Routed) -> Outcome {
 }
 
 /// How many ids a list of parts holds; without counts, those before its -1s.
-fn total(op: &'static str, ids: &[i32], counts: Option<&[i64]>) -> Outcome<usize> {
+pub(super) fn total(op: &'static str, ids: &[i32], counts: Option<&[i64]>) -> Outcome<usize> {
     let Some(counts) = counts else {
         return Ok(live(ids));
     };

@@ -56,17 +56,19 @@ impl Tiles for Runs<'_> {
             unsafe {
                 while at < last {
                     let lane = self.lane(at);
-                    let mut through_norm = false;
+                    let (mut through_norm, mut rounded) = (false, true);
                     rows.next_lane::<V>(lane);
                     while at < last && self.lane(at) == lane {
-                        let (run, normalized) = self.run(at, last);
+                        let (run, from) = self.run(at, last);
+                        let normalized = from.normalized.is_some();
                         through_norm |= normalized;
+                        rounded &= from.rounded;
                         let sum = if normalized { rows.unit() } else { rows.plain() };
                         add_weighted::<V, f32>(&run, run.source.cols, sum.as_mut_ptr());
                         at += run.count;
                     }
                     if through_norm {
-                        rows.add_through_norm::<V>(id as usize);
+                        rows.add_through_norm::<V>(id as usize, rounded);
                     }
                 }
                 rows.finish::<V>(id as usize);
@@ -81,9 +83,9 @@ impl<'a> Runs<'a> {
         self.contributions[self.entries[at].contribution()].lane
     }
 
-    /// The entries from `at` on that come from one contribution, up to `last`, and whether it is of normalised rows.
+    /// The entries from `at` on that come from one contribution, up to `last`, and that contribution.
     #[inline(always)]
-    fn run(&self, at: usize, last: usize) -> (Run<'a>, bool) {
+    fn run(&self, at: usize, last: usize) -> (Run<'a>, &'a Contribution) {
         let entries = &self.entries[at..];
         let list = entries[0].contribution();
         let same = |entry: &&Entry| entry.contribution() == list;
@@ -93,7 +95,7 @@ impl<'a> Runs<'a> {
             entries,
             count: entries[..last - at].iter().take_while(same).count(),
         };
-        (run, contribution.normalized.is_some())
+        (run, contribution)
     }
 }
 

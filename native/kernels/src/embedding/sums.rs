@@ -2,7 +2,7 @@
 //! (`parts`), decided by sizes alone; from there on both do the same.
 
 use super::Contribution;
-use super::apply::{Job, Target};
+use super::apply::{Job, Target, Unit};
 use super::contribution::is_small;
 use super::lane_rows::LaneRows;
 use super::{parts, runs};
@@ -125,14 +125,18 @@ impl<E: Element> TileRows<'_, E> {
         self.unit
     }
 
-    /// Adds the gradient of the normalised row to that of the row.
+    /// Adds the gradient of the normalised row to that of the row. `rounded`: the row was read in FP16 alone.
     ///
     /// # Safety
     /// `id` is a row of what was read; target features as for [`Simd`].
     #[inline(always)]
-    pub unsafe fn add_through_norm<V: Simd>(&mut self, id: usize) {
+    pub unsafe fn add_through_norm<V: Simd>(&mut self, id: usize, rounded: bool) {
+        let unit = Unit {
+            gradient: self.unit,
+            rounded,
+        };
         // SAFETY: the caller's.
-        unsafe { self.target.add_through_norm::<V>(id, self.unit, self.lanes.row()) };
+        unsafe { self.target.add_through_norm::<V>(id, unit, self.lanes.row()) };
     }
 
     /// All lanes of row `id` are there.

@@ -98,6 +98,7 @@ impl Floats {
                 coef: coef.as_ref().map(Padded::mat),
                 scale: s.scale as f32,
                 normalized: s.normalized.map(|eps| eps as f32),
+                rounded: false,
             })
             .collect()
     }
@@ -234,6 +235,7 @@ fn an_id_outside_the_table_is_refused_and_nothing_is_updated() {
         coef: None,
         scale: 1.0,
         normalized: None,
+        rounded: false,
     };
     let args = EmbeddingUpdate {
         table: RowsMut::F32(MatMut::new(&mut table, 3, 2)),

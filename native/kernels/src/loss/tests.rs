@@ -123,6 +123,7 @@ fn run_from(cx: &Ctx, p: &Problem, half: bool, source: Source) -> Result<Vec<Pad
         coef: Some(coef.mat().columns(from, count)),
         scale: 1.0,
         normalized: p.normalize_item.then_some(p.eps as f32),
+        rounded: false,
     };
     let contributions = [part(Mat::new(&p.positives, t, 1), 0, 1), part(negatives, 1, r)];
     table_gradient(cx, table, &contributions, dtable.overwrite())?;

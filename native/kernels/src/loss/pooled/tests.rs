@@ -61,6 +61,7 @@ fn run_from(cx: &Ctx, p: &Problem, pool: &[i32], mask: Mask, source: Source) -> 
         coef,
         scale: 1.0,
         normalized: p.normalize_item.then_some(p.eps as f32),
+        rounded: false,
     };
     let contributions = [
         part(Mat::new(&p.positives, t, 1), uhat.mat(), Some(coef.mat())),

@@ -146,6 +146,7 @@ impl Case {
             coef: Some(coef),
             scale: 1.0,
             normalized: p.normalize_item.then_some(p.eps as f32),
+            rounded: false,
         };
         let own = part(Mat::new(&own_ids, groups * k, 1), Mat::new(&own_coef, groups * k, 1));
         let parts = [own, part(negatives, coef.mat())];

@@ -1,0 +1,48 @@
+// Rows in FP16 on their way from their owners, each scaled by a power of two and with the factor that undoes it. A row that was
+// rounded once is not changed by being rounded again: it does not matter who does it.
+//
+// U rows, D width.
+
+import type { StreamName } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import type { Tensor } from '../tensor/tensor.js';
+import type { RowDtype } from './row-source.js';
+
+export interface HalfRows {
+  readonly rows: Tensor<'f16'>; // [U, D]
+  readonly factors: Tensor<'f32'>; // [U, 1]
+}
+
+/** Room for so many. The caller owns the tensors. */
+export function emptyHalfRows(device: Device, count: number, width: number): HalfRows {
+  return { rows: device.tensor([count, width], 'f16'), factors: device.tensor([count, 1]) };
+}
+
+export interface HalfCopy {
+  from: Tensor<RowDtype>;
+  /** In any order. */
+  ids: Tensor<'i32'>;
+  /** How many ids there are, in parts. */
+  counts: Tensor<'i64'>;
+  /** Has room for all of them. */
+  to: HalfRows;
+}
+
+/** to[k] = from[ids[k]], rounded; rows beyond the last id are left as they are. */
+export function pickHalfRows(device: Device, { from, ids, counts, to }: HalfCopy, stream?: StreamName): void {
+  const call = device.call('pick_half_rows').tensor(from).tensor(ids).tensor(counts);
+  call.tensor(to.rows).tensor(to.factors).submit(stream);
+}
+
+export interface RowSpread {
+  rows: Tensor<RowDtype>; // [U, D]
+  factors?: Tensor<'f32'>; // [U, 1]
+  /** Ascending; they end in -1. */
+  places: Tensor<'i32'>; // [U]
+  to: Tensor<'f32'>;
+}
+
+/** to[places[k]] = factors[k] * rows[k]; other rows are left as they are. */
+export function spreadRows(device: Device, { rows, factors, places, to }: RowSpread, stream?: StreamName): void {
+  device.call('spread_rows').tensor(rows).tensor(factors).tensor(places).tensor(to).submit(stream);
+}
