@@ -14,6 +14,7 @@ export interface Shown {
 
 const QUICK = '--set maxSteps=2';
 const NEEDS_ML1M = 'needs MovieLens 1M, which may not be redistributed';
+const NEEDS_PACKAGES = 'needs the package log, which is no part of the project';
 const CI = ['.ci/run', 'try-install.mjs'] as const;
 
 export const SHOWN: Readonly<Record<string, Shown>> = {
@@ -82,6 +83,9 @@ export const SHOWN: Readonly<Record<string, Shown>> = {
   'turbogr prepare ml-1m.csv.gz --time order_stable --catalogue 3883 --out ml-1m': { not: NEEDS_ML1M },
   'node scripts/quality-negatives.mjs ml-1m --set epochs=12 --set optimizer.schedule.kind=cosine --set optimizer.lr=2e-3 --set batch.users=64':
     { not: NEEDS_ML1M },
+  'turbogr prepare package-log.csv.gz --out package': { not: NEEDS_PACKAGES },
+  'node scripts/quality-negatives.mjs package --out quality-package --recipe package-log-hstu --set loss.kind=sampled-softmax --set optimizer.schedule.kind=cosine':
+    { not: NEEDS_PACKAGES },
   'turbogr train ml-1m --recipe ml-1m-hstu': { not: NEEDS_ML1M },
   // updating
   'turbogr update runs/events-hstu newer.csv': { elsewhere: ['tests/chaos/update.test.ts', 'update('] },
