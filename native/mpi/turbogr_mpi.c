@@ -172,17 +172,23 @@ static int post(Exchange *exchange, const Group *group, const char *from, int64_
   return 0;
 }
 
-// Receives first, neighbours first, so that no rank is everybody's first target.
+// Opens an exchange that receives from all others: receives come first, neighbours first, so that no rank is everybody's
+// first target.
+static int open_receives(const Group *group, void *into, const int64_t *bytes, const int64_t *at, int *request) {
+  int me = group->rank, n = group->size, error = open_exchange(request);
+  for (int i = 1; i < n && !error; i++) {
+    int from = (me + n - i) % n;
+    error = receive(&exchanges[*request], group, (char *)into + at[from], bytes[from], from);
+  }
+  return error;
+}
+
 static int shim_all_to_all_v(int comm, const void *send, const int64_t *send_bytes, const int64_t *send_at,
                              void *into, const int64_t *receive_bytes, const int64_t *receive_at, int *request) {
   const Group *group = &groups[comm];
-  int me = group->rank, n = group->size, error = open_exchange(request);
+  int me = group->rank, n = group->size, error = open_receives(group, into, receive_bytes, receive_at, request);
   if (error) return error;
   Exchange *exchange = &exchanges[*request];
-  for (int i = 1; i < n && !error; i++) {
-    int from = (me + n - i) % n;
-    error = receive(exchange, group, (char *)into + receive_at[from], receive_bytes[from], from);
-  }
   for (int i = 1; i < n && !error; i++) {
     int to = (me + i) % n;
     error = post(exchange, group, (const char *)send + send_at[to], send_bytes[to], to);
@@ -195,13 +201,9 @@ static int shim_all_to_all_v(int comm, const void *send, const int64_t *send_byt
 static int shim_all_gather_v(int comm, const void *send, int64_t bytes, void *into, const int64_t *receive_bytes,
                              const int64_t *receive_at, int *request) {
   const Group *group = &groups[comm];
-  int me = group->rank, n = group->size, error = open_exchange(request);
+  int me = group->rank, n = group->size, error = open_receives(group, into, receive_bytes, receive_at, request);
   if (error) return error;
   Exchange *exchange = &exchanges[*request];
-  for (int i = 1; i < n && !error; i++) {
-    int from = (me + n - i) % n;
-    error = receive(exchange, group, (char *)into + receive_at[from], receive_bytes[from], from);
-  }
   for (int i = 1; i < n && !error; i++) error = post(exchange, group, send, bytes, (me + i) % n);
   if (!error && bytes > 0) memmove((char *)into + receive_at[me], send, (size_t)bytes);
   return error;

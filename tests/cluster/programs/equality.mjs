@@ -8,36 +8,19 @@ import { BatchBuffer } from '../../../dist/data/batch/batch-buffer.js';
 import { SequenceStore } from '../../../dist/data/store/sequence-store.js';
 import { costOf } from '../../../dist/dist/balance/cost.js';
 import { gatherJson } from '../../../dist/dist/comm/communicator.js';
-import { joinRanks } from '../../../dist/dist/launch/join-ranks.js';
-import { formGroups } from '../../../dist/dist/shard/rank-groups.js';
 import { countItems } from '../../../dist/eval/known-events.js';
 import { shapeModel } from '../../../dist/jobs/shape-model.js';
 import { Device } from '../../../dist/native/device.js';
 import { Learner } from '../../../dist/train/learner.js';
 import { planSteps } from '../../../dist/train/plan-steps.js';
 import { STAGES } from '../../../dist/train/stages.js';
+import { eachWay } from './each-way.mjs';
 
 const [store, steps, ways] = [process.argv[2], Number(process.argv[3]), JSON.parse(process.argv[4])];
-const ranks = joinRanks();
 const source = SequenceStore.open(store);
-/** Groups by ranks and size: an MPI has room for so many communicators. */
-const made = new Map();
-for (const { name, ranks: count, groupSize, threads, settings } of ways) {
-  const takesPart = ranks.world.rank < count;
-  const key = `${count}/${groupSize}`;
-  if (!made.has(key)) {
-    const world = ranks.world.split(takesPart ? 0 : 1, ranks.world.rank);
-    made.set(key, takesPart ? await formGroups(world, groupSize) : undefined);
-  }
-  if (takesPart) {
-    const result = await train(made.get(key), threads, settings);
-    if (ranks.world.rank === 0) process.stdout.write(`${JSON.stringify({ name, ...result })}\n`);
-  }
-  await gatherJson(ranks.world, name); // nobody runs ahead: communicators are made in one order
-}
-ranks.close();
+await eachWay(ways, train);
 
-async function train(groups, threads, settings) {
+async function train(groups, { threads, settings }) {
   const config = resolveConfig(parseAssignments(settings));
   const device = Device.open({ threads });
   const shape = shapeModel(config, source);

@@ -5,8 +5,6 @@
 import { parseAssignments, resolveConfig } from '../../../dist/config/resolve.js';
 import { SequenceStore } from '../../../dist/data/store/sequence-store.js';
 import { gatherJson } from '../../../dist/dist/comm/communicator.js';
-import { joinRanks } from '../../../dist/dist/launch/join-ranks.js';
-import { formGroups } from '../../../dist/dist/shard/rank-groups.js';
 import { countItems } from '../../../dist/eval/known-events.js';
 import { fitPriors } from '../../../dist/eval/priors/fit-priors.js';
 import { evaluateModel } from '../../../dist/jobs/evaluate.js';
@@ -14,25 +12,12 @@ import { shapeModel } from '../../../dist/jobs/shape-model.js';
 import { validation } from '../../../dist/jobs/validation.js';
 import { Device } from '../../../dist/native/device.js';
 import { Learner } from '../../../dist/train/learner.js';
+import { eachWay } from './each-way.mjs';
 
-const ranks = joinRanks();
-const made = new Map();
-for (const { name, store, ranks: count, groupSize, settings } of JSON.parse(process.argv[2])) {
-  const takesPart = ranks.world.rank < count;
-  const key = `${count}/${groupSize}`;
-  if (!made.has(key)) {
-    const world = ranks.world.split(takesPart ? 0 : 1, ranks.world.rank);
-    made.set(key, takesPart ? await formGroups(world, groupSize) : undefined);
-  }
-  if (takesPart) {
-    const found = await evaluate(made.get(key), SequenceStore.open(store), settings);
-    if (ranks.world.rank === 0) process.stdout.write(`${JSON.stringify({ name, ...found })}\n`);
-  }
-  await gatherJson(ranks.world, name); // nobody runs ahead: communicators are made in one order
-}
-ranks.close();
+await eachWay(JSON.parse(process.argv[2]), evaluate);
 
-async function evaluate(groups, source, settings) {
+async function evaluate(groups, { store, settings }) {
+  const source = SequenceStore.open(store);
   const config = resolveConfig(parseAssignments(settings));
   const { exclude, targets } = config.evaluation;
   const device = Device.open({ threads: 1 });
