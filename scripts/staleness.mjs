@@ -3,9 +3,11 @@
 // docs/semi-async.md has the theory. Without a log it makes a small one.
 //
 //   npm run build && node scripts/staleness.mjs [--log events.csv ...] [--seeds 3] [--staleness 0 ...] [--wire f16]
-//     [--set key=value ...] [--json] [-- prepare flags]
+//     [--set key=value ...] [--out folder] [--json] [-- prepare flags]
+//
+// With --out, stores and runs are kept: started again, the script leaves finished runs alone and goes on with the one that was cut.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,11 +21,13 @@ const { values, positionals: prepareFlags } = parseArgs({
     staleness: { type: 'string', multiple: true, default: ['0', '1', '2'] },
     wire: { type: 'string', multiple: true, default: ['f32'] },
     set: { type: 'string', multiple: true, default: [] },
+    out: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 });
 const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'turbogr-staleness-'));
+const folder = values.out ?? mkdtempSync(join(tmpdir(), 'turbogr-staleness-'));
+mkdirSync(folder, { recursive: true });
 
 function turbogr(...words) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...words], {
@@ -52,7 +56,8 @@ const NEEDED = [
 function trainOnce(store, { staleness, wire }, seed) {
   const run = join(folder, `${basename(store)}-${staleness}-${wire}-${seed}`);
   const settings = [...NEEDED, ...values.set, `staleness=${staleness}`, `wire=${wire}`, `seed=${seed}`];
-  const { test } = JSON.parse(turbogr('train', store, '--run', run, '--json', ...settings.flatMap(s => ['--set', s])));
+  if (!finished(run)) turbogr('train', store, '--run', run, ...settings.flatMap(s => ['--set', s]));
+  const { test } = JSON.parse(readFileSync(join(run, 'report.json'), 'utf8'));
   const events = readFileSync(join(run, 'events.jsonl'), 'utf8').trim().split('\n');
   const stale = events
     .map(line => JSON.parse(line))
@@ -60,6 +65,11 @@ function trainOnce(store, { staleness, wire }, seed) {
   const alpha = stale.length === 0 ? 0 : stale.reduce((sum, event) => sum + event.stale, 0) / stale.length;
   const metrics = test.metrics['model alone'] ?? test.metrics.model;
   return { hr: metrics['hr@10'].value, ndcg: metrics['ndcg@10'].value, alpha };
+}
+
+function finished(run) {
+  const path = join(run, 'report.json');
+  return existsSync(path) && JSON.parse(readFileSync(path, 'utf8')).reason !== 'interrupted';
 }
 
 const mean = list => list.reduce((sum, x) => sum + x, 0) / list.length;
@@ -71,7 +81,7 @@ const rows = [];
 try {
   for (const log of values.log ?? [ownLog()]) {
     const store = join(folder, basename(log).replace(/\..*$/, ''));
-    turbogr('prepare', log, '--out', store, ...prepareFlags);
+    if (!existsSync(store)) turbogr('prepare', log, '--out', store, ...prepareFlags);
     for (const way of ways) {
       const found = Array.from({ length: Number(values.seeds) }, (_, seed) => trainOnce(store, way, seed + 1));
       const column = name => found.map(run => run[name]);
@@ -94,5 +104,5 @@ try {
   }
   if (values.json) console.log(JSON.stringify({ rows }));
 } finally {
-  rmSync(folder, { recursive: true, force: true });
+  if (values.out === undefined) rmSync(folder, { recursive: true, force: true });
 }

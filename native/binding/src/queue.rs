@@ -12,7 +12,7 @@ use crate::spans::Spans;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use turbogr_kernels::Ctx;
@@ -24,8 +24,9 @@ pub const STREAM_NAMES: [&str; STREAMS] = ["compute", "sparse", "comm"];
 
 /// Commands that may wait; a full ring makes the enqueuer wait.
 const CAPACITY: u64 = 1024;
-/// Polls before sleeping, about 50 us at 3 GHz: the next command usually follows at once.
+/// Polls before sleeping, about 100 us: the next command usually follows at once.
 const SPINS: u32 = 4000;
+const NOBODY: u64 = u64::MAX;
 
 /// Where a command runs.
 pub struct Site<'a> {
@@ -60,7 +61,8 @@ pub struct Queue {
     done: AtomicU64,
     stop: AtomicBool,
     asleep: AtomicBool,
-    waiters: AtomicUsize,
+    /// The first command that somebody sleeps for; [`NOBODY`] if nobody does. Commands before it end without waking anyone.
+    awaited: AtomicU64,
     mutex: Mutex<()>,
     work: Condvar,
     progress: Condvar,
@@ -81,7 +83,7 @@ impl Queue {
             done: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
-            waiters: AtomicUsize::new(0),
+            awaited: AtomicU64::new(NOBODY),
             mutex: Mutex::new(()),
             work: Condvar::new(),
             progress: Condvar::new(),
@@ -122,16 +124,17 @@ impl Queue {
             }
             std::hint::spin_loop();
         }
-        self.waiters.fetch_add(1, Ordering::SeqCst);
         let mut lock = self.lock();
-        while self.done.load(Ordering::SeqCst) < number {
+        loop {
+            self.awaited.fetch_min(number, Ordering::SeqCst);
+            if self.done.load(Ordering::SeqCst) >= number {
+                return;
+            }
             lock = self
                 .progress
                 .wait(lock)
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
         }
-        drop(lock);
-        self.waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {
@@ -189,8 +192,9 @@ impl Queue {
                 }
             }
             self.done.store(number, Ordering::SeqCst);
-            if self.waiters.load(Ordering::SeqCst) > 0 {
+            if self.awaited.load(Ordering::SeqCst) <= number {
                 let _lock = self.lock();
+                self.awaited.store(NOBODY, Ordering::SeqCst); // who still waits says so again
                 self.progress.notify_all();
             }
         }

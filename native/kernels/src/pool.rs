@@ -2,8 +2,8 @@
 //! the work is fixed by the kernel (tiles, FLOPs) and only its *assignment* depends on timing. A kernel whose tasks
 //! write disjoint memory therefore gives the same bits for any number of threads.
 //!
-//! The caller works too, as worker 0. Idle workers spin briefly, since the next kernel usually follows within
-//! microseconds, then sleep.
+//! The caller works too, as worker 0. Idle workers spin while others still work on the job and briefly after it, since the next
+//! kernel usually follows within microseconds. Then they sleep: waking one up takes longer than packing a weight.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,8 +12,10 @@ use std::thread::JoinHandle;
 
 type Task<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// How long a worker polls for the next job before it sleeps (about 50 us at 3 GHz).
+/// Polls for the next job before a worker sleeps, counted from the end of the last job: about 100 us.
 const SPINS: u32 = 4000;
+/// Polls before it sleeps in any case: about 2 ms. A job whose last task takes longer does not keep a core busy for nothing.
+const MOST_SPINS: u32 = 80_000;
 
 struct Shared {
     /// The current job: a task function with its lifetime erased, valid while `pending > 0`.
@@ -21,6 +23,8 @@ struct Shared {
     generation: AtomicU64,
     next: AtomicUsize,
     pending: AtomicUsize,
+    /// From the start of a job until all its tasks are done.
+    running: AtomicBool,
     panicked: AtomicBool,
     stop: AtomicBool,
     wake: Condvar,
@@ -42,6 +46,7 @@ impl Pool {
             generation: AtomicU64::new(0),
             next: AtomicUsize::new(0),
             pending: AtomicUsize::new(0),
+            running: AtomicBool::new(false),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             wake: Condvar::new(),
@@ -85,6 +90,7 @@ impl Pool {
         shared.next.store(0, Ordering::Relaxed);
         shared.panicked.store(false, Ordering::Relaxed);
         shared.pending.store(self.workers.len(), Ordering::Relaxed);
+        shared.running.store(true, Ordering::Relaxed);
         {
             let mut job = shared.job.lock().expect("pool");
             *job = Some((erased, tasks));
@@ -101,6 +107,7 @@ impl Pool {
                 std::thread::yield_now()
             }
         }
+        shared.running.store(false, Ordering::Relaxed);
         *shared.job.lock().expect("pool") = None;
         if let Err(payload) = own {
             resume_unwind(payload);
@@ -125,10 +132,11 @@ fn drain(shared: &Shared, task: Task<'_>, tasks: usize, worker: usize) {
 fn work(shared: &Shared, worker: usize) {
     let mut seen = 0;
     loop {
-        let mut spins = 0;
-        while shared.generation.load(Ordering::Acquire) == seen && spins < SPINS {
+        let (mut spins, mut idle) = (0, 0);
+        while shared.generation.load(Ordering::Acquire) == seen && idle < SPINS && spins < MOST_SPINS {
             std::hint::spin_loop();
             spins += 1;
+            idle += u32::from(!shared.running.load(Ordering::Relaxed));
         }
         let (task, tasks) = {
             let mut job = shared.job.lock().expect("pool");

@@ -152,6 +152,40 @@ impl<F: Finish> Kernel for Neighbours<'_, F> {
     }
 }
 
+/// `m` rows in blocks of `rows`, except for the last one to two blocks, which come in quarters. Threads then finish
+/// together even if one of them was delayed.
+pub(super) struct Blocks {
+    m: usize,
+    rows: usize,
+    /// Blocks that are not cut into quarters.
+    whole: usize,
+    quarter: usize,
+}
+
+impl Blocks {
+    pub(super) fn of(m: usize, rows: usize) -> Blocks {
+        Blocks {
+            m,
+            rows,
+            whole: (m / rows).saturating_sub(1),
+            quarter: (rows / 4).next_multiple_of(MR),
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.whole + (self.m - self.whole * self.rows).div_ceil(self.quarter)
+    }
+
+    /// First row and number of rows of a block.
+    pub(super) fn rows(&self, block: usize) -> (usize, usize) {
+        if block < self.whole {
+            return (block * self.rows, self.rows);
+        }
+        let first = self.whole * self.rows + (block - self.whole) * self.quarter;
+        (first, self.quarter.min(self.m - first))
+    }
+}
+
 /// Computes the product and hands it to `finish`.
 pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: Right, finish: &F) {
     let Shape { m, n, k } = shape;
@@ -201,9 +235,9 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
     );
     let (a, stage, acc) = (a.slots(), stage.slots(), acc.slots());
     let weights = &packed;
-    cx.pool.run(m.div_ceil(rows), |block, worker| {
-        let first = block * rows;
-        let rows = rows.min(m - first);
+    let blocks = Blocks::of(m, rows);
+    cx.pool.run(blocks.count(), |block, worker| {
+        let (first, rows) = blocks.rows(block);
         // SAFETY: the slots are this worker's and sized above; blocks of rows are disjoint.
         unsafe {
             let (a, stage, acc) = (

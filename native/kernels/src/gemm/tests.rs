@@ -106,3 +106,22 @@ fn outer_matches_plain_loops_overwriting_and_adding() {
         }
     }
 }
+
+#[test]
+fn blocks_of_rows_cover_them_once_and_end_in_small_ones() {
+    for rows in [6, 12, 30, 96] {
+        for m in 1..700 {
+            let blocks = multiply::Blocks::of(m, rows);
+            let mut end = 0;
+            for block in 0..blocks.count() {
+                let (first, count) = blocks.rows(block);
+                assert_eq!(first, end, "{m} rows by {rows}, block {block}");
+                assert!(count > 0 && count <= rows && first.is_multiple_of(crate::simd::tile::MR));
+                end = first + count;
+            }
+            assert_eq!(end, m);
+            let (_, last) = blocks.rows(blocks.count() - 1);
+            assert!(last <= (rows / 4).next_multiple_of(crate::simd::tile::MR));
+        }
+    }
+}
