@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::MatMut;
+use crate::fault::FaultKind;
 
 /// Forward and backward of a gated layer; backward reads `mask` after `change` had it.
 fn gated_with(cx: &Ctx, mask: &mut Option<Vec<i64>>, change: impl Fn(&mut [i64])) -> Vec<Padded> {
