@@ -7,9 +7,12 @@
 
 import { Command, Option } from '@commander-js/extra-typings';
 import type { ConfigInput } from '../config/schema.js';
+import { buildDefinition } from '../nn/build.js';
+import { SECONDS_PER_DAY } from '../nn/time-bias.js';
 import { countNumber } from '../util/number-flags.js';
 import { formatCount, formatShare, table } from '../util/terminal.js';
 import { median } from './measuring.js';
+import { configOf, lengthsOf } from './ranks/rank-case.js';
 import { runRanks } from './ranks/run-ranks.js';
 import type { ScaleSpec, ScaleTimes } from './ranks/scale-program.js';
 import { type TurnShares, turnShares } from './ranks/turn-shares.js';
@@ -80,15 +83,17 @@ function specOf(model: StepCase, options: ScaleOptions): ScaleSpec {
   const settings: ConfigInput = { model: { timeBias, timeBuckets } };
   const size: ScaleSpec['size'] = { kind, d, blocks, heads, tokens: model.tokens, rows, pool: POOL, settings };
   if (length !== undefined) size.length = length;
-  const seconds = () => flopsOf(size) / 50e9;
+  const seconds = () => stepFlops(size) / 50e9;
   while (seconds() > stepSeconds && size.tokens / 2 >= (length ?? FEWEST_TOKENS)) size.tokens /= 2;
   return { size, steps: Math.max(1, Math.round(turnSeconds / seconds())), turns };
 }
 
-/** About: products of the blocks and of the loss, and attention. */
-function flopsOf({ kind, d, blocks, tokens, pool, length = 200 }: ScaleSpec['size']): number {
-  const [matrices, channels] = kind === 'fuxi' ? [12, 2] : [5, 1];
-  return 6 * tokens * d * (matrices * d * blocks + pool + channels * blocks * length);
+/** Forward and backward of a step on one rank: the blocks, and each token against the pool. */
+function stepFlops(size: ScaleSpec['size']): number {
+  const lane = { ...size, lanes: 1 };
+  const definition = buildDefinition(configOf(lane).model, SECONDS_PER_DAY);
+  const blocks = lengthsOf(lane).reduce((sum, length) => sum + definition.flops(length), 0);
+  return blocks + 6 * size.tokens * size.d * size.pool;
 }
 
 export function rowOf(model: string, { size }: ScaleSpec, { alone, copies, together }: ScaleTimes): ScaleRow {

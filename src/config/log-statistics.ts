@@ -9,9 +9,10 @@ export interface LogStatistics {
   hasTime: boolean;
   /** Training events of a user. */
   length: { mean: number; median: number; p90: number; max: number };
-  /** Held-out validation events, and the share of them whose item is among the user's earlier ones. */
+  /** Users with held-out validation events. */
   validation: number;
-  repeats: number;
+  /** Share of validation targets that the user had before. Reads every history, so it is computed on demand. */
+  readonly repeats: () => number;
   /** Next-event pairs that sequences of at most `maxLength` newest events hold. */
   readonly pairsWithin: (maxLength: number) => number;
 }

@@ -152,12 +152,15 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
       `of ${count(log.validation)} users with validation events`,
     );
   }
-  choose(
-    'evaluation.exclude',
-    evaluation.exclude,
-    log.repeats > REPEATS ? 'none' : 'history',
-    `${share(log.repeats)} of the validation targets are repeats; above ${share(REPEATS)} nothing is left out of the ranking`,
-  );
+  if (!isGiven('evaluation.exclude')) {
+    const repeats = log.repeats();
+    choose(
+      'evaluation.exclude',
+      evaluation.exclude,
+      repeats > REPEATS ? 'none' : 'history',
+      `${share(repeats)} of the validation targets are repeats; above ${share(REPEATS)} nothing is left out of the ranking`,
+    );
+  }
   choose('priors', config.priors, 'auto', 'weights fitted on validation, kept where they help');
   return choices;
 }

@@ -14,25 +14,29 @@ export function logStatistics(source: SequenceSource): LogStatistics {
     events,
     hasTime: source.hasTime,
     length: { mean: events / Math.max(1, source.users), median: at(0.5), p90: at(0.9), max: at(1) },
-    ...validationRepeats(source),
+    validation: trainEnd.reduce((sum, _, user) => sum + (hasHeldOut(source, user) ? 1 : 0), 0),
+    repeats: () => repeatShare(source),
     pairsWithin: maxLength => trainEnd.reduce((sum, end) => sum + Math.min(maxLength, Math.max(0, end - 1)), 0),
   };
 }
 
-/** Of every user's first held-out event, or the last training event where nothing is held out for validation. */
-function validationRepeats(source: SequenceSource): { validation: number; repeats: number } {
-  const { trainEnd, validationEnd } = source.split;
-  const hasHeldOut = (user: number) => validationEnd[user]! > Math.max(1, trainEnd[user]!);
-  const validation = trainEnd.reduce((sum, _, user) => sum + (hasHeldOut(user) ? 1 : 0), 0);
+function hasHeldOut({ split }: SequenceSource, user: number): boolean {
+  return split.validationEnd[user]! > Math.max(1, split.trainEnd[user]!);
+}
+
+/** Each user's first validation event is a target; the last training event where the log has no validation events. */
+function repeatShare(source: SequenceSource): number {
+  const { trainEnd } = source.split;
+  const isHeldOut = trainEnd.some((_, user) => hasHeldOut(source, user));
   let [seen, repeated] = [0, 0];
   for (let user = 0; user < source.users; user++) {
-    if (validation > 0 && !hasHeldOut(user)) continue;
-    const target = validation > 0 ? Math.max(1, trainEnd[user]!) : trainEnd[user]! - 1;
+    if (isHeldOut && !hasHeldOut(source, user)) continue;
+    const target = isHeldOut ? Math.max(1, trainEnd[user]!) : trainEnd[user]! - 1;
     if (target < 1) continue;
     const item = new Int32Array(target + 1);
     source.read(user, 0, target + 1, { item }, 0);
     seen++;
     if (item.indexOf(item[target]!) < target) repeated++;
   }
-  return { validation, repeats: repeated / Math.max(1, seen) };
+  return repeated / Math.max(1, seen);
 }

@@ -29,12 +29,12 @@ export function validation(
   const [starts, ends] = partBounds(source, part);
   if ((part === 'validation' && trainOn !== 'train') || !ends.some((end, user) => end > starts[user]!))
     return undefined;
-  const held = { source, part, ranks, ...(users && { users }) } as const;
-  if (metric === 'loglik') return { validate: model => logLikelihood({ ...held, model }) };
-  const which = { ...held, exclude, targets };
+  const cases = { source, part, ranks, ...(users && { users }) } as const;
+  if (metric === 'loglik') return { validate: model => logLikelihood({ ...cases, model }) };
+  const ranked = { ...cases, exclude, targets };
   const { maxLength } = learner.model.definition;
   return {
-    validate: async model => metricOf(await rankCases({ ...which, model }), metric),
-    baselines: () => validationBaselines({ ...which, maxLength }, metric),
+    validate: async model => metricOf(await rankCases({ ...ranked, model }), metric),
+    baselines: () => validationBaselines({ ...ranked, maxLength }, metric),
   };
 }

@@ -30,27 +30,27 @@ export interface DenseSlice {
 }
 
 export function divideDense(sizes: readonly number[], ranks: number): Portion[] {
-  const held: number[] = Array.from({ length: ranks }, () => 0);
+  const dealt: number[] = Array.from({ length: ranks }, () => 0);
   const most = ranks * MOST_TILES * SQUARE_TILE;
   return sizes.flatMap((size, parameter) =>
     Array.from({ length: Math.ceil(size / most) }, (_, i): Portion => {
       const start = i * most;
-      const counts = dealTiles(Math.min(most, size - start), held);
-      counts.forEach((count, rank) => (held[rank]! += count));
+      const counts = dealTiles(Math.min(most, size - start), dealt);
+      counts.forEach((count, rank) => (dealt[rank]! += count));
       return { parameter, start, counts };
     }),
   );
 }
 
-/** So many elements over ranks that hold some already. */
-function dealTiles(elements: number, held: readonly number[]): number[] {
+/** Elements of each rank; the remaining tiles go to the ranks that were dealt the fewest so far. */
+function dealTiles(elements: number, dealt: readonly number[]): number[] {
   const tiles = Math.ceil(elements / SQUARE_TILE);
-  const rest = tiles % held.length;
-  const leastFirst = held.map((_, rank) => rank).sort((a, b) => held[a]! - held[b]! || a - b);
+  const rest = tiles % dealt.length;
+  const leastFirst = dealt.map((_, rank) => rank).sort((a, b) => dealt[a]! - dealt[b]! || a - b);
   const extra = new Set(leastFirst.slice(0, rest));
   let left = elements;
-  return held.map((_, rank) => {
-    const own = Math.floor(tiles / held.length) + (extra.has(rank) ? 1 : 0);
+  return dealt.map((_, rank) => {
+    const own = Math.floor(tiles / dealt.length) + (extra.has(rank) ? 1 : 0);
     const count = Math.min(left, own * SQUARE_TILE);
     left -= count;
     return count;

@@ -13,7 +13,7 @@ function log(users: number, length: number, more: Partial<LogStatistics> = {}): 
     hasTime: true,
     length: { mean: length, median: length, p90: length, max: length },
     validation: users,
-    repeats: 0,
+    repeats: () => 0,
     pairsWithin: maxLength => users * Math.min(maxLength, length - 1),
     ...more,
   };
@@ -70,18 +70,26 @@ test('a drawn negative counts for what it costs', () => {
 });
 
 test('repeats decide what is left out of the ranking', () => {
-  expect(resolveForLog(log(600, 165, { repeats: 0.05 })).config.evaluation.exclude).toBe('history');
-  expect(resolveForLog(log(600, 165, { repeats: 0.4 })).config.evaluation.exclude).toBe('none');
-  expect(
-    resolveForLog(log(600, 165, { repeats: 0.4 }), { evaluation: { exclude: 'input' } }).config.evaluation.exclude,
-  ).toBe('input');
+  expect(resolveForLog(log(600, 165, { repeats: () => 0.05 })).config.evaluation.exclude).toBe('history');
+  expect(resolveForLog(log(600, 165, { repeats: () => 0.4 })).config.evaluation.exclude).toBe('none');
+});
+
+test('the histories are not read where repeats decide nothing', () => {
+  const unread = log(600, 165, {
+    repeats: () => {
+      throw new Error('read');
+    },
+  });
+  expect(() => resolveForLog(unread)).toThrow('read');
+  expect(resolveForLog(unread, { recipe: 'plain' }).choices).toEqual([]);
+  expect(resolveForLog(unread, { evaluation: { exclude: 'input' } }).config.evaluation.exclude).toBe('input');
 });
 
 test('statistics look at train and validation, never at test events', () => {
   // Validation targets 1 (a repeat) and 5 (new); the test events would be repeats.
   const item = Int32Array.from([1, 2, 1, 1, 3, 4, 5, 3]);
   const source = new MemorySource({ items: 9, offsets: Int32Array.of(0, 4, 8), item });
-  const { pairsWithin, ...rest } = logStatistics(source);
+  const { pairsWithin, repeats, ...rest } = logStatistics(source);
   expect(rest).toEqual({
     users: 2,
     items: 9,
@@ -89,8 +97,8 @@ test('statistics look at train and validation, never at test events', () => {
     hasTime: false,
     length: { mean: 2, median: 2, p90: 2, max: 2 },
     validation: 2,
-    repeats: 0.5,
   });
+  expect(repeats()).toBe(0.5);
   expect(pairsWithin(100)).toBe(2);
 });
 
