@@ -1,12 +1,12 @@
-// The tensors of one of a checkpoint's files, together with those that lie in shards beside it:
-// `weights.safetensors`, and `weights-0-of-2.safetensors`, `weights-1-of-2.safetensors` with the rows of divided tables.
+// The tensors of one checkpoint file together with its shards: `weights.safetensors`, and the rows of sharded tables in
+// `weights-0-of-2.safetensors` and `weights-1-of-2.safetensors`.
 
 import { join } from 'node:path';
 import type { RowShard } from '../util/row-shard.js';
 import { SafetensorsFile, type TensorSpec } from '../util/safetensors.js';
 import { type ReadElements, reshardRows, type TensorFile } from '../util/tensor-file.js';
 
-/** The name of a shard's file, without its ending. */
+/** File name of a shard, without extension. */
 export function shardName(file: string, { index, count }: RowShard): string {
   return count === 1 ? file : `${file}-${index}-of-${count}`;
 }
@@ -33,7 +33,7 @@ export class CheckpointTensors implements TensorFile {
     this.tensors = new Map([...this.#whole.tensors, ...divided]);
   }
 
-  /** Every file on its own, for what is not by row. */
+  /** Each file separately, for tensors that are not sharded by row. */
   get parts(): readonly SafetensorsFile[] {
     return [this.#whole, ...this.#shards];
   }

@@ -3,7 +3,7 @@
 // its checksums and the one before it is used. What goes in is decided by the trainer; this file knows names and bytes.
 // Reading never changes anything on disk; writing, pruning and sweeping are for the process that holds the run's lock.
 //
-// Several ranks write together: each the rows that it has, rank 0 the rest and, last, the index.
+// All ranks write together: each writes its own rows, rank 0 everything else and the index last.
 //
 //   checkpoints/step-00000470/{weights.safetensors, weights-0-of-2.safetensors, ..., index.json}
 
@@ -25,25 +25,25 @@ const STEP_FOLDER = /^step-(\d{8,})$/;
 const TEMP_FOLDER = /^\.step-\d+\.tmp$/;
 const FILE_NAME = /^[\w-]+\.safetensors$/;
 
-/** A tensor to store; `read` is called when its turn comes, so that one piece of one tensor at a time is in memory. */
+/** A tensor to store. `read` is called when it is written, so only one piece of one tensor is in memory at a time. */
 export interface StoredTensor {
   name: string;
   dtype: StoredDtype;
-  /** Of the whole tensor. */
+  /** Shape of the whole tensor. */
   shape: readonly number[];
-  /** Which of its rows `read` gives; all of them when absent. */
+  /** Which rows `read` returns; default all. */
   shard?: RowShard;
-  /** Shape of what `read` gives, where it does not follow from the whole one. */
+  /** Shape of what `read` returns, if it does not follow from the whole shape. */
   shardShape?: readonly number[];
   read(): AsyncIterable<NodeJS.ArrayBufferView>;
 }
 
-/** By file: `weights` and `optimizer` become `weights.safetensors` and so on. */
+/** By file name without extension: `weights` is written to `weights.safetensors`. */
 export type StoredFiles = Readonly<Record<string, readonly StoredTensor[]>>;
 
 export interface CheckpointContent {
   step: number;
-  /** Step of the checkpoint that validation liked best so far, perhaps this one; null without validation. */
+  /** Step of the checkpoint with the best validation result so far, possibly this one; null without validation. */
   best: number | null;
   /** Everything else that is not a tensor: cursor, figures. Plain JSON. */
   state: unknown;
@@ -51,7 +51,7 @@ export interface CheckpointContent {
   files: Readonly<Record<string, string>>;
 }
 
-/** A checkpoint that has been found sound. */
+/** A checkpoint whose checksums were verified. */
 export interface Checkpoint {
   readonly path: string;
   readonly step: number;
@@ -62,7 +62,7 @@ export interface Checkpoint {
   open(file: string): CheckpointTensors;
 }
 
-/** A checkpoint that was passed over, and why. */
+/** A checkpoint that was skipped, and why. */
 export interface RefusedCheckpoint {
   readonly path: string;
   readonly reason: string;
@@ -70,7 +70,7 @@ export interface RefusedCheckpoint {
 
 const INDEX = z.object({
   format: z.literal(FORMAT, 'it is not one of ours'),
-  version: z.literal(VERSION, 'it has a version that this program does not read'),
+  version: z.literal(VERSION, 'this program does not support its version'),
   identity: z.string(),
   step: z.int().nonnegative(),
   best: z.int().nonnegative().nullable(),
@@ -95,13 +95,13 @@ export class CheckpointFolder {
   readonly #identities: readonly string[];
   readonly #mayWrite: () => Promise<void>;
 
-  /** Steps that were refused: never counted among the newest. */
+  /** Steps whose checkpoint was refused; they never count towards the newest ones to keep. */
   readonly #refused = new Set<number>();
 
   /**
-   * `identities` say whose checkpoints these are (hashes of config and data): others are refused as foreign. The first is
-   * written, the rest are those of the same run when it was shorter.
-   * Nothing is written when `mayWrite` throws, such as when another process has come to own the run.
+    * `identities` are hashes of config and data: checkpoints with any other identity are refused as foreign. New checkpoints
+    * get the first; the others belong to the same run when it had fewer epochs.
+    * Nothing is written when `mayWrite` throws, for example because another process took over the run.
    */
   constructor(path: string, identities: readonly string[], mayWrite: () => Promise<void> = async () => {}) {
     this.path = path;
@@ -109,14 +109,14 @@ export class CheckpointFolder {
     this.#mayWrite = mayWrite;
   }
 
-  /** Removes what a killed process had begun to write. */
+  /** Removes partial checkpoints left by a killed process. */
   sweep(): void {
     for (const { name } of this.#entries()) {
       if (TEMP_FOLDER.test(name)) rmSync(join(this.path, name), { recursive: true, force: true });
     }
   }
 
-  /** Makes the folder that the files of a checkpoint are written to before it is sealed. */
+  /** Creates the temporary folder that a checkpoint's files are written to. */
   async begin(step: number): Promise<string> {
     const temp = this.#temp(step);
     await this.#mayWrite();
@@ -126,12 +126,12 @@ export class CheckpointFolder {
     return temp;
   }
 
-  /** Gives up what was begun: on a full disk its room is what the next attempt needs. */
+  /** Discards a partial checkpoint: on a full disk the next attempt needs its space. */
   abandon(step: number): void {
     rmSync(this.#temp(step), { recursive: true, force: true });
   }
 
-  /** Writes the index, and lets the checkpoint be seen. */
+  /** Writes the index and makes the checkpoint visible. */
   async seal(content: CheckpointContent): Promise<string> {
     const name = folderName(content.step);
     const temp = this.#temp(content.step);
@@ -170,7 +170,7 @@ export class CheckpointFolder {
     writeFileAtomic(join(temp, 'index.json'), JSON.stringify({ ...index, checksum: checksumOf(index) }, null, 1));
   }
 
-  /** Steps that have a folder, newest first; nothing is said about their soundness. */
+  /** Steps that have a folder, newest first; not verified. */
   steps(): number[] {
     return this.#entries()
       .flatMap(entry => (entry.isDirectory() ? [STEP_FOLDER.exec(entry.name)?.[1]] : []))
@@ -183,7 +183,7 @@ export class CheckpointFolder {
     return existsSync(this.path) ? readdirSync(this.path, { withFileTypes: true }) : [];
   }
 
-  /** The newest sound checkpoint, and those that were refused on the way to it. */
+  /** The newest valid checkpoint, and the newer ones that were refused. */
   latest(): { checkpoint: Checkpoint | undefined; refused: RefusedCheckpoint[] } {
     const refused: RefusedCheckpoint[] = [];
     for (const step of this.steps()) {
@@ -199,7 +199,7 @@ export class CheckpointFolder {
     return verifyCheckpoint(join(this.path, folderName(step)), this.#identities);
   }
 
-  /** A run ends with its best weights, so a checkpoint is of no use when those are gone. */
+  /** A run ends with its best weights, so a checkpoint is useless without the best one it refers to. */
   #loadWithBest(step: number): Checkpoint | RefusedCheckpoint {
     const found = this.load(step);
     if (!('state' in found) || found.best === null || found.best === step) return found;
@@ -209,8 +209,8 @@ export class CheckpointFolder {
   }
 
   /**
-   * After a checkpoint of step `newest` was written: removes all older ones but the newest `keep` sound ones and those that
-   * are their best. What has a higher number was refused when the run began, and stays for a person to look at.
+    * Called after the checkpoint of step `newest` was written: removes the older ones except the newest `keep` valid ones and
+    * their best. Higher step numbers were refused when the run started and are kept for inspection.
    */
   prune({ keep, newest }: { keep: number; newest: number }): void {
     const older = this.steps().filter(step => step <= newest);
@@ -227,7 +227,7 @@ export class CheckpointFolder {
   }
 }
 
-/** What a rank writes of a checkpoint: its shards, and on rank 0 what every rank has. Returns the checksums. */
+/** Writes this rank's part of a checkpoint: its shards, and on rank 0 all replicated tensors. Returns the checksums. */
 export async function writeCheckpointFiles(
   folder: string,
   files: StoredFiles,
@@ -247,13 +247,13 @@ export async function writeCheckpointFiles(
         tensors.filter(tensor => !divided.includes(tensor)),
       );
     const shard = divided[0]?.shard;
-    // Of ranks that have the same shard, the first writes it.
+    // Replicas of a shard: the first rank writes it.
     if (shard?.index === rank) await write(shardName(file, shard), divided.map(ownRows));
   }
   return checksums;
 }
 
-/** A divided tensor as the one that a shard's file holds. */
+/** A sharded tensor as its shard's file stores it. */
 function ownRows(tensor: StoredTensor): StoredTensor {
   const [rows = 0, ...cols] = tensor.shape;
   return { ...tensor, shape: tensor.shardShape ?? [ownedRows(rows, tensor.shard ?? WHOLE), ...cols] };
@@ -291,13 +291,13 @@ function verifyCheckpoint(path: string, identities: readonly string[]): Checkpoi
   return checkpointAt(path, index);
 }
 
-/** A checkpoint that another rank has found sound. */
+/** A checkpoint that another rank has verified. */
 export function trustedCheckpoint(path: string): Checkpoint {
   const index = readIndex(path);
   if (typeof index !== 'string') return checkpointAt(path, index);
   throw new UserError(
     'folder-not-shared',
-    `${path}, from which rank 0 goes on, cannot be read here: ${index}`,
+    `${path}, from which rank 0 resumes, cannot be read here: ${index}`,
     'Ranks on several hosts need a run folder that all of them share: give --run on such a disk.',
   );
 }
@@ -308,7 +308,7 @@ function checkpointAt(path: string, { step, best, state, files }: Index): Checkp
   return { path, step, best, state, has, open: file => new CheckpointTensors(path, file, names) };
 }
 
-/** Undefined when it is no regular file: a FIFO would never end, and a pruned file is gone. */
+/** Undefined unless it is a regular file: reading a FIFO would never end, and a pruned file is gone. */
 function hashIfFile(path: string): string | undefined {
   if (!isRegularFile(path)) return undefined;
   try {

@@ -1,5 +1,5 @@
-// Which weights are a run's result, decided here and nowhere else: of the newest sound checkpoint the one that validation
-// liked best (itself without validation), and in it the average of the weights where the run keeps one.
+// Which weights are a run's result, decided only here: those of the checkpoint that the newest valid checkpoint names as
+// best on validation (itself without validation), and there the moving average if the run keeps one.
 
 import { basename } from 'node:path';
 import type { ResolvedConfig } from '../config/schema.js';
@@ -19,8 +19,8 @@ const UNSOUND = new Set(['no-checkpoint', 'damaged-checkpoint']);
 const ATTEMPTS = 10;
 
 /**
- * Opens the chosen weights, also of a run that is being trained; the caller closes the file. Where the newest checkpoint is
- * damaged it does not fall back to older weights, which would be another model under the same name.
+  * Opens the chosen weights, also while the run is training; the caller closes the file. If the newest checkpoint is damaged
+  * this does not fall back to older weights: they would be another model under the same name.
  */
 export function openChosenWeights(run: RunFolder): TensorFile {
   for (let attempt = 1; ; attempt++) {
@@ -35,7 +35,7 @@ export function openChosenWeights(run: RunFolder): TensorFile {
   }
 }
 
-/** For a trainer, which has told what it passed over. */
+/** For the trainer, which has already reported skipped checkpoints. */
 export function chosenCheckpoint(run: RunFolder): Checkpoint {
   return findChosen(run).checkpoint;
 }

@@ -1,4 +1,4 @@
-// In which keys two configs differ, for a person: `optimizer.lr 0.001, now 0.01`.
+// The keys in which two configs differ, in readable form: `optimizer.lr 0.001, now 0.01`.
 
 type Tree = Readonly<Record<string, unknown>>;
 

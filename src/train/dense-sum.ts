@@ -1,5 +1,5 @@
-// The sum of a dense gradient over all ranks: it is cut into one piece per rank, pieces go to their owner, who adds them up
-// in the order of the lane tree. Then the owner updates its piece (slice-sums.ts), or sends the sum to all.
+// Reduces a dense gradient over all ranks. It is split into one piece per rank; each piece goes to its owner, which sums in
+// the order of the lane tree and then either updates its piece (slice-sums.ts) or sends the sum to all ranks.
 
 import type { Communicator } from '../dist/comm/communicator.js';
 import type { Device } from '../native/device.js';
@@ -12,9 +12,9 @@ import type { RankPart } from './rank-nodes.js';
 export class DenseSum {
   readonly #device: Device;
   readonly #world: Communicator;
-  /** Counts on the device, by their values. */
+  /** Count tensors on the device, cached by value. */
   readonly #counts = new Map<string, Tensor<'i64'>>();
-  /** Stands for what a rank does not send. */
+  /** Placeholder for a rank that sends nothing. */
   readonly #nothing: Tensor<'f32'>;
 
   constructor(device: Device, world: Communicator) {
@@ -23,7 +23,7 @@ export class DenseSum {
     this.#nothing = device.from(new Float32Array(1));
   }
 
-  /** On every rank: reduce-scatter in tree order, then all-gather. Absent when no rank has a part. */
+  /** All-reduce: reduce-scatter in tree order, then all-gather. Undefined when no rank has a part. */
   total(lanes: number, parts: readonly RankPart<Tensor<'f32'>>[], gradient: DenseGradient): Tensor<'f32'> | undefined {
     if (parts.length === 0) return undefined;
     const { size } = this.#world;
@@ -39,7 +39,7 @@ export class DenseSum {
     return total;
   }
 
-  /** This rank's piece of the sum, absent when that is empty; `owned` goes when it is no longer needed. */
+  /** This rank's piece of the sum, undefined when empty; `owned` is disposed after use. */
   reduce(
     lanes: number,
     parts: readonly RankPart<Tensor<'f32'>>[],
@@ -59,7 +59,7 @@ export class DenseSum {
     return { sum: piece > 0 ? sum.total() : undefined, owned: received.owned };
   }
 
-  /** This rank's piece of every part. The k-th parts of all ranks travel in one exchange. */
+  /** This rank's piece of every part. The k-th parts of all ranks share one exchange. */
   #receivePieces(
     parts: readonly RankPart<Tensor<'f32'>>[],
     pieces: readonly number[],
@@ -93,7 +93,7 @@ export class DenseSum {
     return { views, owned };
   }
 
-  /** Comes when all that was enqueued for computing is done. */
+  /** Ready when all work enqueued on the compute stream is done. */
   async computed(): Promise<void> {
     await this.#device.read(this.#nothing);
   }

@@ -1,4 +1,4 @@
-// What the event log says once: at the start of a run, and when it fails.
+// The events that a run logs once: at its start, and when it fails.
 
 import type { ModelConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';

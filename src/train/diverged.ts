@@ -1,9 +1,9 @@
-// A loss that is no number, as a person should hear of it.
+// A loss that is not finite, as a readable error.
 
 import { TurboError } from '../tensor/turbo-error.js';
 import { UserError } from '../util/errors.js';
 
-/** What a person can do about a loss that is no number; any other error is passed on. */
+/** Adds a remedy to the error of a non-finite loss; any other error is passed on. */
 export function diverged(error: unknown, step: number): unknown {
   if (!(error instanceof TurboError) || error.kind !== 'not-finite') return error;
   const message = `training diverged at step ${step}: ${error.message}`;

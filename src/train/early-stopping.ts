@@ -1,4 +1,4 @@
-// Which validation was the best, and whether to go on. Higher is better; an equal value is no improvement.
+// Tracks the best validation and whether to continue. Higher is better; an equal value is no improvement.
 
 export interface BestSoFar {
   value: number;

@@ -1,5 +1,5 @@
-// `events.jsonl`: append one line per event; read it back; cut it to a step when a run resumes from there. A line torn
-// by a crash is the last one by construction, and is dropped.
+// `events.jsonl`: one line per event, appended; truncated to a step when a run resumes from there. Only the last line can be
+// torn by a crash; it is dropped.
 
 import { closeSync, lstatSync, openSync } from 'node:fs';
 import { writeFileAtomic, writeFully } from '../util/atomic-file.js';
@@ -11,7 +11,7 @@ export class EventLog {
   readonly path: string;
   readonly #fd: number;
 
-  /** Opens for appending. With `keepTo`, events after that step are forgotten first: they will happen again. */
+  /** Opens for appending. With `keepTo`, later events are removed first: they will happen again. */
   constructor(path: string, keepTo?: number) {
     this.path = path;
     if (lstatSync(path, { throwIfNoEntry: false })) {
@@ -31,21 +31,21 @@ export class EventLog {
   }
 }
 
-/** All whole events of a file, oldest first. */
+/** All complete events of a file, oldest first. */
 export function readEvents(path: string): LoggedEvent[] {
   const text = readTextFile(path);
   if (text === undefined) {
-    const remedy = 'Remove it, or what is in its place: only figures are lost by it, no weights.';
-    throw new UserError('damaged-events', `${path} is no file that can be read`, remedy);
+    const remedy = 'Remove it: it holds only figures, no weights.';
+    throw new UserError('damaged-events', `${path} is not a readable file`, remedy);
   }
-  const lines = text.split('\n').slice(0, -1); // what follows the last line end is torn or empty
+  const lines = text.split('\n').slice(0, -1); // after the last newline: a torn line, or nothing
   return lines.map((line, i) => {
     const event = parseLine(line);
     if (isEvent(event)) return event;
     throw new UserError(
       'damaged-events',
-      `line ${i + 1} of ${path} is no event: ${JSON.stringify(line.slice(0, 80))}`,
-      'Remove that line. Only figures are lost by it: weights and checkpoints do not depend on this file.',
+      `line ${i + 1} of ${path} is not an event: ${JSON.stringify(line.slice(0, 80))}`,
+      'Remove that line. Weights and checkpoints do not depend on this file.',
     );
   });
 }
@@ -58,7 +58,7 @@ function parseLine(line: string): unknown {
   }
 }
 
-/** Every line was written by `append`; this tells a foreign one. */
+/** Recognises lines that `append` did not write. */
 function isEvent(value: unknown): value is LoggedEvent {
   if (typeof value !== 'object' || value === null) return false;
   const typed = (key: string, type: string) => typeof Reflect.get(value, key) === type;

@@ -1,6 +1,6 @@
-// The gradients of this rank's lanes, added up in the order of the lane tree. Each dense parameter has a sum of its own, and
-// those of the last parameters come first: backward finishes them first, so their sums are complete, and may leave, while
-// it still runs. Rows of tables come after them: the input's are known only when backward is done.
+// The gradients of this rank's lanes, summed in the order of the lane tree. Each dense parameter has its own sum. The last
+// parameters come first: backward finishes them first, so they can be sent while it still runs. Table rows come after
+// them: the gradients of input rows are known only when backward is done.
 
 import type { StreamName } from '../native/call.js';
 import type { Gradients, GradientSums, TableGradients, TakeOptions, Trained } from '../optim/gradients.js';
@@ -21,7 +21,7 @@ export class LaneGradients {
     this.#tables = new LaneSum(lanes, (left, right) => sums.addTables(left, right, this.#stream));
   }
 
-  /** Takes what the next lane left with parameters and tables. */
+  /** Takes the gradients that the next lane left in parameters and tables. */
   take(options: TakeOptions): void {
     const { lane } = options;
     const range = { from: lane, to: lane + 1 };
@@ -30,7 +30,7 @@ export class LaneGradients {
     this.#tables.putNode({ ...range, value: this.#sums.takeTables(options) });
   }
 
-  /** The next lane is empty. */
+  /** Skips the next lane, which is empty. */
   skip(lane: number): void {
     this.putNode({ from: lane, to: lane + 1, value: undefined });
   }
@@ -47,7 +47,7 @@ export class LaneGradients {
     return this.#tables.partials.find(waits)?.from ?? Number.POSITIVE_INFINITY;
   }
 
-  /** What has been summed so far, whole nodes in order. */
+  /** The partial sums so far: whole nodes of the tree, in order. */
   get partials(): Partial<Gradients>[] {
     return this.#tables.partials.map(({ from, to, value: tables }, k) => {
       const dense = this.#dense.map(sum => sum.partials[k]!.value);

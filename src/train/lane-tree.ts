@@ -1,7 +1,7 @@
 // The order in which the lanes of a step are summed: one binary tree over lane numbers, a function of their count alone.
 // A node splits at the largest power of two below its size and is the sum of its two parts; an absent part is skipped.
-// Whoever computes a range of lanes adds up the nodes inside it as it goes, and what is left over are whole nodes, which
-// are combined in the tree's order wherever they meet. So the sum does not depend on how many workers there were.
+// A worker that computes a range of lanes sums the nodes inside it as it goes and is left with whole nodes, which are
+// combined in the tree's order wherever they meet. So the sum does not depend on the number of workers.
 
 export interface LaneRange {
   readonly from: number;
@@ -9,7 +9,7 @@ export interface LaneRange {
   readonly to: number;
 }
 
-/** The sum over a node of the tree; absent when all of its lanes are. */
+/** The sum over a node of the tree; undefined when all of its lanes are empty. */
 export interface Partial<T> extends LaneRange {
   readonly value: T | undefined;
 }
@@ -31,7 +31,7 @@ export function isNode(lanes: number, { from, to }: LaneRange): boolean {
   return true;
 }
 
-/** The lanes that worker `worker` of `workers` computes: contiguous, as even as can be. */
+/** The lanes that worker `worker` of `workers` computes: contiguous, as evenly as possible. */
 export function lanesOf(lanes: number, worker: number, workers: number): LaneRange {
   const start = (w: number): number => Math.floor((lanes * w) / workers);
   return { from: start(worker), to: start(worker + 1) };
@@ -43,18 +43,18 @@ export class LaneSum<T> {
   readonly #add: (left: T, right: T) => T;
   readonly #nodes: Partial<T>[] = [];
 
-  /** `add` uses both up. */
+  /** `add` consumes both operands. */
   constructor(lanes: number, add: (left: T, right: T) => T) {
     this.#lanes = lanes;
     this.#add = add;
   }
 
-  /** The next lane; nothing when it is empty. */
+  /** Adds the next lane; undefined when it is empty. */
   put(lane: number, value: T | undefined): void {
     this.putNode({ from: lane, to: lane + 1, value });
   }
 
-  /** The next node, such as another worker's partial sum. */
+  /** Adds the next node, such as another worker's partial sum. */
   putNode(node: Partial<T>): void {
     const last = this.#nodes.at(-1);
     if (last && last.to !== node.from) {
@@ -68,7 +68,7 @@ export class LaneSum<T> {
     this.#nodes.push(right);
   }
 
-  /** What has been summed so far, whole nodes in order. */
+  /** The partial sums so far: whole nodes, in order. */
   get partials(): readonly Partial<T>[] {
     return this.#nodes;
   }
@@ -78,7 +78,7 @@ export class LaneSum<T> {
     const [root] = this.#nodes;
     if (root?.from === 0 && root.to === this.#lanes) return root.value;
     const seen = this.#nodes.map(({ from, to }) => `${from} to ${to - 1}`).join(', ');
-    throw new RangeError(`lanes 0 to ${this.#lanes - 1} are not all there yet, only ${seen || 'none'}`);
+    throw new RangeError(`lanes 0 to ${this.#lanes - 1} are not complete yet, only ${seen || 'none'}`);
   }
 
   #both(left: T | undefined, right: T | undefined): T | undefined {
@@ -87,7 +87,7 @@ export class LaneSum<T> {
   }
 }
 
-/** Puts the nodes of a range that are there, and nothing for the lanes between them. */
+/** Adds the nodes of a range, and empty lanes between them. */
 export function putNodes<T>(sum: LaneSum<T>, range: LaneRange, nodes: readonly Partial<T>[]): void {
   let next = range.from;
   const skipTo = (lane: number): void => {

@@ -1,7 +1,7 @@
-// One lane of a step on its way through the stages: what each stage leaves for the next. Everything that a lane makes
-// belongs to its tape and goes with it.
+// One lane of a step on its way through the stages: what each stage leaves for the next. The lane's tape owns everything
+// the lane allocates.
 //
-// T tokens, R negatives per token, U different rows that the lane reads.
+// T tokens, R negatives per token, U distinct rows that the lane reads.
 
 import type { RowFetch } from '../dist/shard/row-fetch.js';
 import type { RandomKey, StreamName } from '../native/call.js';
@@ -25,14 +25,14 @@ export interface LaneOptions {
   model: Model;
   objective: Objective;
   input: JaggedBatch;
-  /** Names the lane's random numbers: nothing but (seed, step, lane) decides them. */
+  /** Key of the lane's random numbers: a function of (seed, step, lane) only. */
   seed: number;
   key: number;
-  /** Random ops of the encoder: the draw of negatives is named after them, and may come before. */
+  /** Number of random ops in the encoder: the draw of negatives is keyed after them, although it may run before. */
   encoderDraws: number;
-  /** Gives copies of rows, by ascending ids that it takes over; absent: the lane reads the table itself. */
+  /** Fetches copies of rows by ascending ids, which it takes ownership of; if absent, the lane reads the table itself. */
   fetch?: ((ids: Tensor<'i32'>, stream: StreamName) => RowFetch) | undefined;
-  /** The same in FP16, for rows of negatives; absent: they are fetched with the others. */
+  /** The same in FP16, for rows of negatives; if absent, they are fetched with the others. */
   fetchHalves?: ((ids: Tensor<'i32'>, stream: StreamName) => RowFetch) | undefined;
 }
 
@@ -42,11 +42,11 @@ export class LaneWork {
   #batch: BatchTensors | undefined;
   #draws: Draws | undefined;
   #unique: UniqueIds | undefined;
-  /** Ids of rows that are fetched as they are, and of those that are fetched in FP16. */
+  /** Ids of rows fetched unrounded, and of those fetched in FP16. */
   #apart: { whole: Tensor<'i32'>; halves: Tensor<'i32'> } | undefined;
   #staged: StagedRows | undefined;
   #logq: Tensor<'f32'> | undefined;
-  /** Where rows are fetched. */
+  /** Stream on which rows are fetched. */
   #rowStream: StreamName = 'compute';
 
   constructor(options: LaneOptions) {
@@ -56,7 +56,7 @@ export class LaneWork {
     this.#logq = options.objective.logq;
   }
 
-  /** The batch goes to the device, and its negatives are drawn. */
+  /** Uploads the batch and draws its negatives. */
   read(stream: StreamName): void {
     const { model, objective, input, seed, key, encoderDraws } = this.#options;
     this.#batch = this.#tape.own(model.upload(input, stream));
@@ -67,7 +67,7 @@ export class LaneWork {
     this.#readAhead(stream);
   }
 
-  /** A table in a file is asked for the lane's rows while another lane computes. */
+  /** Prefetches the lane's rows of a memory-mapped table while another lane computes. */
   #readAhead(stream: StreamName): void {
     const { device, model } = this.#options;
     if (model.items.mappedIn === undefined) return;
@@ -75,7 +75,7 @@ export class LaneWork {
     readAhead(device, model.items.value, [items, targets!, ...(this.#draws ? [this.#draws.ids] : [])], stream);
   }
 
-  /** Which rows the lane reads, each once; nothing when it reads the table. */
+  /** Determines the distinct rows that the lane reads; does nothing when it reads the table directly. */
   exchange(stream: StreamName): void {
     const { device, model, fetch, fetchHalves } = this.#options;
     const { items, targets } = this.#batch!;
@@ -93,7 +93,7 @@ export class LaneWork {
     for (const places of this.#unique.places) this.#tape.own(places);
   }
 
-  /** Copies of those rows. Rows of negatives that the loss wants beside them are fetched in `dense`. */
+  /** Fetches copies of those rows. Rows of negatives that the loss reads in segments are fetched in `dense`. */
   rows(stream: StreamName): void {
     this.#rowStream = stream;
     if (!this.#unique) return;
@@ -103,7 +103,7 @@ export class LaneWork {
     if (this.#logq) this.#logq = this.#tape.own(stageRows(device, { from: this.#logq, ids, dtype: 'f32' }, stream));
   }
 
-  /** Rows that negatives alone read are the FP16 ones, which is what the loss makes of them anyway. */
+  /** Rows read only as negatives are fetched in FP16, to which the loss rounds them anyway. */
   #putTogether(ids: Tensor<'i32'>, stream: StreamName): StagedRows {
     const { device, model, fetch, fetchHalves } = this.#options;
     const [wholePlaces, halfPlaces] = this.#unique!.places.slice(-2);
@@ -124,7 +124,7 @@ export class LaneWork {
     const batch = this.#batch!;
     const [items, targets, ids] = this.#unique?.places ?? [batch.items, batch.targets!, this.#draws?.ids];
     const rows = this.#staged ?? model.items;
-    // Asked for before the encoder runs, and after the last lane's loss: its buffers are free by then.
+    // Requested before the encoder runs, and after the previous lane's loss has released the buffers.
     const segments = ids && objective.segments(device, { rows, ids, stream: this.#rowStream });
     if (segments) tape.own(segments);
     const states = model.encode(tape, batch, { rows, ids: items! });
@@ -141,7 +141,7 @@ export class LaneWork {
     return loss;
   }
 
-  /** What was read instead of a table. */
+  /** The copies that were read instead of the table. */
   get staged(): ReadonlyMap<Table, GradedRows> {
     return new Map(this.#staged ? [[this.#options.model.items, this.#staged]] : []);
   }

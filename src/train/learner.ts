@@ -1,5 +1,5 @@
-// What a step changes: model, optimiser state and, where asked for, the exponential average of the weights; and how all
-// of it goes into a checkpoint and comes back.
+// The state that a step changes: model, optimiser state and, if configured, the exponential moving average of the weights;
+// and how it is saved to and restored from a checkpoint.
 
 import { tmpdir } from 'node:os';
 import type { ResolvedConfig } from '../config/schema.js';
@@ -43,26 +43,26 @@ export interface LearnerOptions {
   shape: ModelShape;
   /** [V] training events of each item. */
   counts: Int32Array;
-  /** Lanes read copies of their rows instead of the table; same bits. By default only where they must. */
+  /** Lanes read copies of their rows instead of the table, with the same bits. Default: only where required. */
   staged?: boolean;
-  /** Where a mapped table's files are; by default the system's folder for temporary files. */
+  /** Folder for files of memory-mapped tables; default: the system's temporary folder. */
   tableFolder?: string;
-  /** The ranks that train together; by default this one alone. */
+  /** The ranks that train together; default: this one alone. */
   groups?: RankGroups;
 }
 
-/** Steps from one count of negatives to the next: a count costs about a hundredth of a step. */
+/** Steps between two counts of negatives: a count costs about 1 % of a step. */
 const COUNT_EVERY = 16;
 
 export interface StepPlace {
   /** Counted from 1. */
   step: number;
   totalSteps: number;
-  /** Tokens of each lane of the step, whoever computes it; by default those of the batches given. */
+  /** Tokens of each lane of the step, on all ranks; default: those of the given batches. */
   laneTokens?: readonly number[];
 }
 
-/** A step whose rows are on their way, if they are fetched ahead of the updates. */
+/** An opened step: its rows are being fetched, if they are fetched ahead of the updates. */
 export interface OpenedStep {
   readonly run: StepRun;
   readonly lr: number;
@@ -70,13 +70,13 @@ export interface OpenedStep {
 
 /** A step that has been enqueued. */
 export interface StartedStep {
-  /** Come when the device gets there. */
+  /** Resolve when the device has computed them. */
   figures: Promise<StepFigures>;
   loss: Promise<number>;
   lr: number;
   /** Of this rank's lanes. */
   negatives: Promise<NegativeCounts | undefined>;
-  /** What any rank wished. */
+  /** What any of the ranks requested. */
   agreed: Wishes;
 }
 
@@ -89,7 +89,7 @@ export class Learner {
   readonly #parts: StepParts;
   readonly #average: Model | undefined;
   readonly #kind: ScheduleKind;
-  /** The last step's, for better or worse. */
+  /** Outcome of the last step, success or failure. */
   #lastFigures: Promise<unknown> = Promise.resolve();
 
   constructor(options: LearnerOptions) {
@@ -114,7 +114,7 @@ export class Learner {
       decays: this.model.specs.map(spec => spec.decay),
       tables: this.model.tables,
     };
-    // Where rows are fetched ahead of the updates, computing goes on while gradients of rows travel and are applied.
+    // If rows are fetched ahead of the updates, computing continues while row gradients are exchanged and applied.
     const rowStream = config.staleness === 0 ? 'compute' : streamOf(this.#kind, 'rows');
     const hasSome = (table: Table): boolean => divided && table === this.model.items;
     const portions = divideDense(
@@ -146,23 +146,23 @@ export class Learner {
         ranks && new RankSum({ ...ranks, stream: streamOf(this.#kind, 'reduce'), early: this.#kind === 'overlapped' }),
       replicaCheck: ranks && new ReplicaCheck({ ...ranks, model: this.model, every: config.checkReplicas }),
     };
-    // The same seed: the average starts where the model does.
+    // Same seed: the average starts with the model's weights.
     if (config.optimizer.ema !== undefined) this.#average = new Model(device, shape, config.seed, itemShard);
   }
 
-  /** The weights to validate and test with; of a divided table this rank's rows. */
+  /** The weights to validate and test with; of a sharded table, this rank's rows. */
   get evaluated(): Model {
     return this.#average ?? this.model;
   }
 
-  /** How many steps are opened before they are run, besides the next one. */
+  /** How many steps beyond the next one are opened before they run. */
   get ahead(): number {
     return this.#parts.stale.ahead;
   }
 
   /**
-   * The step over the batches of its lanes; a lane without work has none. Where rows are fetched ahead of the updates they
-   * are asked for now, and the batches copied; otherwise nothing happens until the step is run.
+    * Opens a step over the batches of its lanes; an empty lane has none. If rows are fetched ahead of the updates, they are
+    * requested now and the batches are copied; otherwise nothing happens until the step is run.
    */
   open(batches: readonly (JaggedBatch | undefined)[], place: StepPlace): OpenedStep {
     const { step, totalSteps } = place;
@@ -178,8 +178,8 @@ export class Learner {
   }
 
   /**
-   * Enqueues a step; the loss, a mean over all its tokens, comes when the device gets there. `openNext` opens the steps ahead:
-   * behind the rows that are sent again for this one, since exchanges keep their order, and before the computing that hides it.
+    * Enqueues a step; the loss, a mean over all its tokens, resolves when the device has computed it. `openNext` opens the steps
+    * ahead: after the rows that are sent again for this step (exchanges keep their order), before the computation that hides it.
    */
   async run(
     { run, lr }: OpenedStep,
@@ -197,7 +197,7 @@ export class Learner {
     negatives.catch(() => undefined); // the same error as the loss's
     const agreed = await run.finish(wishes);
     const figures = run.figures(this.#lastFigures);
-    this.#lastFigures = figures.catch(() => undefined); // the trainer awaits it a step later, and meets the error there
+    this.#lastFigures = figures.catch(() => undefined); // the trainer awaits it one step later and handles the error there
     this.#updateAverage();
     const loss = figures.then(({ loss: mean }) => mean);
     loss.catch(() => undefined);
@@ -215,7 +215,7 @@ export class Learner {
     return lanesOf(this.#config.batch.lanes, world.rank, world.size);
   }
 
-  /** Everybody continues with what rank 0 has; what is divided stays as it is. */
+  /** Broadcasts rank 0's replicated state; sharded state stays as it is. */
   share(): void {
     const models = this.#average ? [this.model, this.#average] : [this.model];
     const whole = models.flatMap(({ all }) => all).filter(({ shard }) => shard.count === 1);
@@ -246,13 +246,13 @@ export class Learner {
     });
   }
 
-  /** SHA-256 of the weights as one rank would have them. Collective where tables are divided. */
+  /** SHA-256 of the unsharded weights. Collective if tables are sharded. */
   digest(model: Model = this.model): Promise<string> {
     const { group } = this.#parts.groups;
     return model.digest(({ value, shape: [rows] }: NamedWeight) => wholeRows(this.#device, group, { value, rows }));
   }
 
-  /** Everything that a bit-exact continuation needs, by file. */
+  /** Everything needed to continue bit for bit, by file. */
   async files(): Promise<Record<string, readonly StoredTensor[]>> {
     const { world } = this.#parts.groups;
     const moments = storedMoments(this.#device, world, this.#parts.optimizer.moments());
@@ -303,7 +303,7 @@ export class Learner {
     });
   }
 
-  /** Takes the evaluated weights of a checkpoint; the optimiser is left as it is, so training must not go on. */
+  /** Loads the weights to evaluate from a checkpoint; optimiser state is not loaded, so training must not continue. */
   takeEvaluated(checkpoint: Checkpoint): void {
     withFile(checkpoint, evaluatedFile(this.#config), file => this.evaluated.load(file));
   }
@@ -324,7 +324,7 @@ function countEncoderDraws(model: Model): number {
   return tape.randomOps;
 }
 
-/** Whether rows of negatives travel in FP16: where the loss reads them so. Rows that may be sent again travel as they are. */
+/** Whether rows of negatives are sent in FP16: if the loss reads them in FP16. Rows that may be sent again are not rounded. */
 function sendsHalves({ loss, wire, staleness, optimizer: { tableStorage } }: ResolvedConfig): boolean {
   return loss.negatives.storage === 'f16' && wire === 'f32' && staleness === 0 && tableStorage === 'f32';
 }

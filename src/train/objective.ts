@@ -1,6 +1,6 @@
 // The training objective: the configured loss over a lane's states, with negatives where it needs them.
 //
-// T tokens, R negatives per token, U rows that the lane reads.
+// T tokens, R negatives per token, U distinct rows that the lane reads.
 
 import type { LossConfig } from '../config/schema.js';
 import type { RandomKey, StreamName } from '../native/call.js';
@@ -23,18 +23,18 @@ import { type SampledObjective, sharedLoss } from '../ops/shared-loss.js';
 import type { Tape } from '../ops/tape.js';
 import type { Tensor } from '../tensor/tensor.js';
 
-/** What a lane is scored against: ids name rows of `rows`. */
+/** What a lane is scored against: ids index `rows`. */
 export interface LossRows {
   readonly rows: RowSource; // [U, D]
   readonly events: MaskedEvents;
   readonly draws: Draws;
-  /** Log of each row's sampling probability, where the loss corrects for it. */
+  /** Log of each row's sampling probability, if the loss corrects for it. */
   readonly logq?: Tensor<'f32'>; // [U, 1]
-  /** The negatives' rows, where the loss does not read those of `rows`. */
+  /** The rows of negatives, if the loss does not read them from `rows`. */
   readonly segments?: NegativeSegments | undefined;
 }
 
-/** What a lane fetches its negatives' rows from. */
+/** The source of a lane's rows of negatives. */
 export interface SegmentInput {
   readonly rows: RowSource;
   /** The draws, as rows of the source. */
@@ -70,27 +70,27 @@ export class Objective {
     if (config.kind !== 'full-softmax') this.#sampler = new NegativeSampler(device, config.negatives, counts);
   }
 
-  /** [V, 1] log of the items' sampling probability, where the loss corrects for it. */
+  /** [V, 1] log of each item's sampling probability, if the loss corrects for it. */
   get logq(): Tensor<'f32'> | undefined {
     return this.#config.kind === 'sampled-softmax' ? this.#sampler?.logq : undefined;
   }
 
-  /** Rows that a lane of so many tokens reads at most; nothing for a loss over all items. */
+  /** Upper bound on the rows that a lane of `tokens` reads; undefined for a loss over all items. */
   mostRows(tokens: number): number | undefined {
     return this.#sampler && 2 * tokens + this.#sampler.mostDraws(tokens);
   }
 
-  /** Of them, what it draws at most. */
+  /** Upper bound on the rows that it draws as negatives. */
   mostDraws(tokens: number): number {
     return this.#sampler?.mostDraws(tokens) ?? 0;
   }
 
-  /** The lane's negatives, which the caller owns; nothing for a loss over all items. */
+  /** The lane's negatives, owned by the caller; undefined for a loss over all items. */
   draw(events: MaskedEvents, key: RandomKey, stream?: StreamName): Draws | undefined {
     return this.#sampler?.draw(events, key, stream);
   }
 
-  /** Begins to fetch the negatives' rows; nothing when the loss reads them where they are. The caller owns it. */
+  /** Starts to fetch the rows of negatives, for the caller to own; undefined if the loss reads them in place. */
   segments(device: Device, { rows, ids, stream }: SegmentInput): NegativeSegments | undefined {
     const { segment: size } = this.#config.negatives;
     if (!fetchesBeside(this.#config.negatives, { rows: rows.vocabulary, width: rows.value.cols })) return undefined;
@@ -98,7 +98,7 @@ export class Objective {
     return new NegativeSegments({ device, buffers: this.#buffers, from: rows.value, ids, size, normalizedEps, stream });
   }
 
-  /** [1, 3] draws, masked and repeated ones over all trained tokens of a lane. The caller owns it. */
+  /** [1, 3] counts of draws, masked and repeated ones, over all trained tokens of a lane. Owned by the caller. */
   count(device: Device, { events, draws }: { events: MaskedEvents; draws: Draws }): Tensor<'i64'> {
     const counted = { positives: events.targets, negatives: draws.ids, history: this.#history(events) };
     if (draws.kind === 'tokens') return countNegatives(device, counted);

@@ -1,5 +1,5 @@
-// Rows that updates changed, as they were before: in a checkpoint, so that a resumed run reads what the uninterrupted one
-// would have. By row of the whole table, whoever wrote them: `<step>.ids` [U], `<step>.rows` [U, D].
+// Values of rows before updates changed them, saved in checkpoints so that a resumed run reads the same stale rows as the
+// uninterrupted one. Indexed by row of the whole table: `<step>.ids` [U], `<step>.rows` [U, D].
 
 import type { Device } from '../native/device.js';
 import type { RowShard } from '../util/row-shard.js';
@@ -7,7 +7,7 @@ import type { SafetensorsFile } from '../util/safetensors.js';
 import type { StoredTensor } from './checkpoint.js';
 import type { OldRows } from './stale-rows.js';
 
-/** What this rank has of them, for a file. */
+/** This rank's part, for a file. */
 export async function storedOldRows(device: Device, old: readonly OldRows[], shard: RowShard): Promise<StoredTensor[]> {
   const tensors: StoredTensor[] = [];
   for (const { step, list } of old) {

@@ -1,4 +1,4 @@
-// The steps of a run, from its data and its config: which there are, and how many.
+// The steps of a run, derived from its data and its config.
 
 import type { ResolvedConfig } from '../config/schema.js';
 import { BatchPlan } from '../data/batch/batch-plan.js';
@@ -8,14 +8,14 @@ import type { CostModel } from '../dist/balance/cost.js';
 import { UserError } from '../util/errors.js';
 import { StepPlans } from './step-plan.js';
 
-/** `cost`: what the model's sequences cost, for the balance between lanes. */
+/** `cost`: cost of a sequence by length, to balance the lanes. */
 export function planSteps(source: SequenceSource, config: ResolvedConfig, cost: CostModel): StepPlans {
   const windows = windowsToTrain(source, config);
   const batches = new BatchPlan({ windows, size: config.batch, seed: config.seed });
   return new StepPlans({ batches, size: config.batch, lanes: config.batch.lanes, cost });
 }
 
-/** Which stretches of the histories are trained on; refuses data that has none. */
+/** The windows of the histories to train on; refuses data without any. */
 export function windowsToTrain(source: SequenceSource, config: ResolvedConfig): Windows {
   const { split, users } = source;
   const trainEnd = config.trainOn === 'train' ? split.trainEnd : split.validationEnd;
@@ -57,8 +57,8 @@ function usersSince(source: SequenceSource, trainEnd: Int32Array, since: number)
 }
 
 /**
- * Optimiser steps that schedule and progress count on. Under a token budget later epochs may differ from the first by a
- * step or two.
+  * Optimiser steps assumed by schedule and progress. With a token budget, later epochs may differ from the first by a step
+  * or two.
  */
 export function plannedSteps(plans: StepPlans, config: ResolvedConfig): number {
   const all = plans.steps(0) * config.epochs;

@@ -1,14 +1,14 @@
-// What a person sees of a run: one living line while it trains, one line that stays for each epoch. Made from events
-// alone, so the same view works for a run that is being resumed or replayed.
+// Terminal progress of a run: one updating line while it trains, one permanent line per epoch. Built from events alone, so
+// it also works for a run that is resumed or replayed.
 
 import type { RunEvent } from '../events/event.js';
 import { coloured, formatCount, formatSeconds, formatShare, ProgressLine } from '../util/terminal.js';
 
 export interface ProgressOptions {
   epochs: number;
-  /** Optimiser steps of the whole run, for the time left. */
+  /** Optimiser steps of the whole run, for the remaining time. */
   totalSteps: number;
-  /** Where lasting lines go. */
+  /** Prints permanent lines. */
   print: (line: string) => void;
 }
 

@@ -1,23 +1,23 @@
-// What ranks tell each other about their partial sums before anything moves: which nodes of the lane tree they bring, and
-// how large. And what a rank wishes to happen after the step.
+// What ranks announce before they exchange partial sums: the nodes of the lane tree that each holds and their sizes, and
+// requests for after the step.
 
 import { type Communicator, gatherJson } from '../dist/comm/communicator.js';
 import type { Gradients } from '../optim/gradients.js';
 import type { LaneRange, Partial } from './lane-tree.js';
 
-/** What a rank wishes to happen after this step; if any does, all do it. */
+/** What a rank requests after this step; if any rank does, all comply. */
 export interface Wishes {
-  /** Finish: somebody asked for it. */
+  /** Stop: an interruption was requested. */
   stop: boolean;
-  /** Write a checkpoint: it is time. */
+  /** Write a checkpoint: it is due. */
   save: boolean;
 }
 
-/** What a rank tells about one of its nodes, so that the others make room. */
+/** Announces one of a rank's nodes, so that the others can allocate buffers. */
 interface NodeNote extends LaneRange {
   /** By parameter, whether it has a gradient. */
   dense: boolean[];
-  /** By table: nothing, a gradient of all rows, or a list with room for so many. */
+  /** By table: none, a gradient of all rows, or a list with this capacity. */
   tables: (null | 'dense' | number)[];
 }
 
@@ -25,20 +25,20 @@ interface RankNote extends Wishes {
   nodes: NodeNote[];
 }
 
-/** A node of any rank, and its value where the rank is this one. */
+/** A node of any rank, with its value if it is this rank's. */
 export interface RankNode extends LaneRange {
   readonly rank: number;
   readonly note: NodeNote;
   readonly own: Gradients | undefined;
 }
 
-/** One gradient of a node on its way: here if the node is this rank's. */
+/** One gradient of a node; its value is present if the node is this rank's. */
 export interface RankPart<T> extends LaneRange {
   readonly rank: number;
   readonly own: T | undefined;
 }
 
-/** The nodes that ranks bring, by rank and lane. Collective. */
+/** The nodes of all ranks, by rank and lane. Collective. */
 export async function gatherNodes(
   world: Communicator,
   partials: readonly Partial<Gradients>[],

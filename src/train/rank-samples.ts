@@ -1,5 +1,5 @@
-// What the ranks saw of the same few steps, put together on all of them: shares of the time of every rank, and a look inside
-// the steps of the first ones, by one clock.
+// Samples of the same few steps, gathered from all ranks: how each rank's time divides, and for the first ranks also ops,
+// memory and spans on a common clock.
 
 import { alignClock } from '../dist/comm/align-clock.js';
 import { type Communicator, gatherJson } from '../dist/comm/communicator.js';
@@ -41,7 +41,7 @@ export async function joinSamples(
   return [...all.flatMap(rank => (rank.shown ? [shifted(rank.shown, rank.begin - first)] : [])), joined];
 }
 
-/** Spans of all ranks count from the same moment. */
+/** Shifts the spans of all ranks to a common origin. */
 function shifted(sample: StepsSampled, by: number): StepsSampled {
   if (!sample.spans) return sample;
   const tenths = Math.round(by * 10) / 10;

@@ -1,4 +1,4 @@
-// What one rank of several updates: its slices of the dense parameters, and its rows of divided tables.
+// What one rank updates: its slices of the dense parameters and its rows of sharded tables.
 
 import type { RankGroups } from '../dist/shard/rank-groups.js';
 import type { Device } from '../native/device.js';

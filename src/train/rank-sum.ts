@@ -1,7 +1,7 @@
-// The sum of a step's gradients over all ranks. Each rank brings whole nodes of the lane tree; whoever adds them up does it
-// in the tree's order, so the bits are those of one rank that computed all lanes. Dense parameters: slice-sums.ts; gradients
-// of all rows of a table: dense-sum.ts; lists of rows: row-sum.ts. All of it is enqueued: an exchange waits for the tensors
-// it moves and for nothing else, so gradients that are final leave while backward still runs.
+// Sums a step's gradients over all ranks. Each rank contributes whole nodes of the lane tree, and they are added in the
+// tree's order, so the bits are those of one rank that computes all lanes. Dense parameters: slice-sums.ts; gradients of
+// all rows of a table: dense-sum.ts; lists of rows: row-sum.ts. Everything is enqueued: an exchange waits only for the
+// tensors it moves, so final gradients are sent while backward still runs.
 
 import type { RankGroups } from '../dist/shard/rank-groups.js';
 import type { StreamName } from '../native/call.js';
@@ -23,11 +23,11 @@ export interface RankSumOptions {
   /** How dense parameters are divided over the ranks. */
   portions: readonly Portion[];
   groups: RankGroups;
-  /** Of which this rank has some rows only. */
+  /** Sharded tables: this rank has only some of the rows. */
   isDivided: (table: Table) => boolean;
-  /** Where rows are added. */
+  /** Stream on which rows are added. */
   stream: StreamName;
-  /** Gradients leave as soon as they are final; otherwise when backward is done. */
+  /** Gradients are sent as soon as they are final; otherwise after backward. */
   early: boolean;
 }
 
@@ -46,8 +46,8 @@ export class RankSum {
   }
 
   /**
-   * Dense gradients by this rank's slices, and those of tables, which are summed when they are asked for. Uses the partial
-   * sums up. Collective: every rank calls it for every step, with or without work, and asks and shares in the same order.
+    * Dense gradients of this rank's slices, and gradients of tables, which are summed on request. Consumes the partial sums.
+    * Collective: every rank calls it in every step, with or without work, and requests and shares in the same order.
    */
   async total(
     lanes: number,

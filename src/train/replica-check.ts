@@ -1,6 +1,6 @@
-// Whether what several ranks hold is still the same on all of them: dense parameters and whole tables on every rank, the rows
-// of a divided table in every group. Exact arithmetic keeps them equal; a faulty memory, link or build does not. Every so
-// many steps ranks compare digests of one block of each: small ones whole, large tables block by block in turn.
+// Checks that replicas are still equal: dense parameters and whole tables on all ranks, rows of sharded tables across
+// groups. Deterministic arithmetic keeps them equal; faulty memory, links or builds do not. At a fixed interval of steps ranks
+// compare digests of one block of each: small tensors whole, large tables one block after the other.
 
 import { createHash } from 'node:crypto';
 import type { RankGroups } from '../dist/shard/rank-groups.js';
@@ -16,14 +16,14 @@ export interface ReplicaCheckOptions {
   device: Device;
   model: Model;
   groups: RankGroups;
-  /** Steps from one comparison to the next. */
+  /** Steps between two comparisons. */
   every: number;
 }
 
 /** By weight; null where no other rank has the same rows. */
 export type ReplicaDigests = readonly (string | null)[];
 
-/** The rows whose turn it is. */
+/** The rows to compare now. */
 export function blockOf({ rows, cols }: { rows: number; cols: number }, turn: number): { from: number; count: number } {
   const most = Math.max(1, Math.floor(BLOCK_FLOATS / cols));
   const from = (turn % Math.ceil(rows / most)) * most;
@@ -37,14 +37,14 @@ export class ReplicaCheck {
     this.#options = options;
   }
 
-  /** Of what this rank has after a step; nothing when no comparison is due. */
+  /** Digests of this rank's blocks after a step; undefined when no comparison is due. */
   digests(step: number): Promise<ReplicaDigests> | undefined {
     const { model, every } = this.#options;
     if (step % every !== 0) return undefined;
     return Promise.all(model.all.map(weight => this.#digest(weight, step / every)));
   }
 
-  /** Given those of every rank: ends the run when they differ. */
+  /** Compares the digests of all ranks; throws when they differ. */
   compare(step: number, all: readonly ReplicaDigests[]): void {
     const { model, groups, every } = this.#options;
     const { size } = groups.group;
@@ -60,7 +60,7 @@ export class ReplicaCheck {
         throw new UserError(
           'replicas-differ',
           `after step ${step} ${what} "${name}" of ${groupOf(wrong)} differs from that of ${groupOf(right)}, within its rows ${from} to ${from + count - 1}`,
-          'Check memory and network of that host, and that all ranks run the same build; a run goes on from its last checkpoint.',
+          'Check memory and network of that host, and that all ranks run the same build; a run resumes from its last checkpoint.',
         );
       }
     });
@@ -77,7 +77,7 @@ export class ReplicaCheck {
   }
 }
 
-/** One that is not as most are, and one that is; of two opinions held by as many, the first is taken for right. */
+/** A rank that differs from the majority, and one of the majority; in a tie, the first value is taken to be right. */
 function outlier(values: readonly string[]): { wrong: number; right: number } | undefined {
   const votes = (value: string): number => values.filter(other => other === value).length;
   const most = Math.max(...values.map(votes));

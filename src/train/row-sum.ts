@@ -1,8 +1,8 @@
-// The sum of a table's gradient rows over all ranks, in the order of the lane tree.
+// Sums a table's gradient rows over all ranks, in the order of the lane tree.
 //
-// Of a table that every rank has, each list goes to every rank, and each adds them up for itself. Of a divided one, lists
-// go to the owners of their rows inside the group, who add them up to the group's own nodes of the tree; then owners of the
-// same rows in different groups exchange those sums, and each finishes the tree: replicas get the same bits.
+// Replicated table: every list goes to every rank, and each rank sums them itself. Sharded table: lists go to the row owners
+// inside the group, which sum them to the group's nodes of the tree; then owners of the same rows in different groups exchange
+// those sums, and each completes the tree. So replicas get the same bits.
 //
 // D width of a table.
 
@@ -16,7 +16,7 @@ import { ownedRows } from '../util/row-shard.js';
 import { type LaneRange, LaneSum, lanesOf, type Partial, putNodes } from './lane-tree.js';
 import type { RankPart } from './rank-nodes.js';
 
-/** A list of any rank, and how many rows it has room for. */
+/** A list of any rank, and its capacity in rows. */
 export interface ListPart extends RankPart<RowList> {
   readonly room: number;
 }
@@ -37,12 +37,12 @@ export class RowSum {
     this.#stream = stream;
   }
 
-  /** Of a table that every rank has. */
+  /** For a replicated table. */
   replicated(lanes: number, parts: readonly ListPart[], table: Rows): RowList {
     return this.#exchange(lanes, parts, this.#groups.world, table);
   }
 
-  /** Of a divided table: the rows of this owner, by row here. */
+  /** For a sharded table: this owner's rows, by local row. */
   divided(lanes: number, parts: readonly ListPart[], table: Rows): RowList {
     const { group, peers, shard, world } = this.#groups;
     const here = { vocabulary: ownedRows(table.vocabulary, shard), width: table.width };
@@ -63,7 +63,7 @@ export class RowSum {
     return this.#exchange(lanes, nodes, peers, here);
   }
 
-  /** The group's nodes, of this owner's rows. The k-th lists of all ranks travel together. */
+  /** The group's nodes, for this owner's rows. The k-th lists of all ranks share one exchange. */
   #toOwners(lanes: number, parts: readonly ListPart[], table: Rows): Partial<RowList>[] {
     const { group, world, shard } = this.#groups;
     const here = ownedRows(table.vocabulary, shard);
@@ -91,7 +91,7 @@ export class RowSum {
     return sum.partials.filter(({ value }) => value !== undefined);
   }
 
-  /** Every rank of `ranks` gets every list and adds them up. */
+  /** Every rank of `ranks` receives every list and sums them. */
   #exchange(lanes: number, parts: readonly ListPart[], ranks: Communicator, table: Rows): RowList {
     const device = this.#device;
     const { width } = table;

@@ -1,6 +1,6 @@
 // What a run leaves behind, and where: `run.json` (resolved config, data), `events.jsonl`, `checkpoints/`, `report.json`,
 // `priors.json` (weights of the log's priors), `ranks.safetensors` (rank of every test case).
-// A run is known by its identity, a hash of all that decides its result. `run.json` carries a checksum: a run that was
+// A run is identified by a hash of everything that determines its result. `run.json` carries a checksum: a run that was
 // edited by hand is refused, because its checkpoints and figures would no longer be those of its config.
 
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { CheckpointFolder } from './checkpoint.js';
 import { configDifferences } from './config-differences.js';
 import { longerRun } from './extend-run.js';
 
-/** A place outside the run: relative to the run for a tree that is moved whole, absolute for a run that is moved alone. */
+/** A path outside the run: the relative one survives moving the whole tree, the absolute one moving the run alone. */
 const PLACE = z.strictObject({ relative: z.string(), absolute: z.string() });
 export type Place = z.infer<typeof PLACE>;
 
@@ -25,7 +25,7 @@ export type Place = z.infer<typeof PLACE>;
 const INPUT_FILE = z.strictObject({ place: PLACE, bytes: z.int(), modified: z.number(), sha256: z.string() });
 const LOG_INPUT = z.strictObject({
   files: z.array(INPUT_FILE),
-  /** Decisive options of `prepare`, those left out not among them. */
+  /** Options of `prepare` that were given and affect the result. */
   options: z.record(z.string(), z.unknown()),
   /** Columns by role, given or guessed. */
   columns: z.record(z.string(), z.string()),
@@ -35,16 +35,16 @@ export type LogInput = z.infer<typeof LOG_INPUT>;
 
 const RUN_FILE = z.strictObject({
   format: z.literal('turbogr-run'),
-  version: z.literal(2, 'it has a version that this program does not read'),
-  /** Resolved; checked as any other config. */
+  version: z.literal(2, 'this program does not support its version'),
+  /** Resolved; validated like any other config. */
   config: z.record(z.string(), z.unknown()),
   /** Kind of the model: one of the config's, or the name that a custom model gives itself. */
   model: z.string(),
   /** The sequence store. */
   store: PLACE,
-  /** The split's fingerprint at the start: another one means other data. */
+  /** The split's fingerprint at the start; a different one means different data. */
   fingerprint: z.string(),
-  /** Hash of all that a model can see of the store, actions and features too. */
+  /** Hash of everything that a model can see of the store, including actions and features. */
   content: z.string(),
   items: z.int(),
   /** The log that the store was prepared from, when the run did it. */
@@ -53,17 +53,17 @@ const RUN_FILE = z.strictObject({
   initialWeights: z.strictObject({ place: PLACE, sha256: z.string() }).optional(),
   /** The run that this one updates, and the step of the weights it took. */
   parent: z.strictObject({ place: PLACE, identity: z.string(), step: z.int() }).optional(),
-  /** Identities of this run when it had fewer epochs: their checkpoints are its own. */
+  /** Identities of this run when it had fewer epochs; their checkpoints belong to it. */
   shorter: z.array(z.string()).optional(),
   /** SHA-256 of all of the above. */
   checksum: z.string(),
 });
 type RunFile = z.infer<typeof RUN_FILE>;
 
-/** What decides a run, beside the code. */
+/** What determines a run's result, apart from the code. */
 export type RunDescription = Omit<RunFile, 'format' | 'version' | 'checksum' | 'config'> & { config: ResolvedConfig };
 
-/** Keys of the config that never change a result: they are no part of a run's identity and may change between resumes. */
+/** Config keys that never affect the result: not part of a run's identity, and free to change between resumes. */
 export const FREE_KEYS = [
   'threads',
   'overlap',
@@ -87,10 +87,10 @@ export function placeOf(run: string, path: string): Place {
   return { relative: relative(resolve(run), absolute).split(sep).join('/'), absolute };
 }
 
-/** Temporary names of files that are written whole; see `writeFileAtomic`. */
+/** Temporary names of atomically written files; see `writeFileAtomic`. */
 const TEMP_FILE = /^\.[\w-]+\.(jsonl?|safetensors|html|md)\.\d+\.tmp$/;
 
-/** Makes this process the only one that writes in the folder, and removes what a killed one left half written. */
+/** Makes this process the only writer in the folder, and removes partial files of a killed one. */
 export async function holdRun(path: string): Promise<FolderLock> {
   const lock = await lockFolder(path);
   for (const name of readdirSync(path)) if (TEMP_FILE.test(name)) rmSync(join(path, name), { force: true });
@@ -99,9 +99,9 @@ export async function holdRun(path: string): Promise<FolderLock> {
     [Symbol.dispose]: () => {
       lock[Symbol.dispose]();
       try {
-        rmdirSync(path); // only if it is empty: nothing came of the run
+        rmdirSync(path); // succeeds only if it is empty: no run was written
       } catch {
-        // There is a run in it.
+        // It holds a run.
       }
     },
   };
@@ -115,7 +115,7 @@ interface Held {
 export class RunFolder {
   readonly path: string;
   readonly description: RunDescription;
-  /** A hash of all that decides the result, as it was written: keys that the config has got since do not change it. */
+  /** A hash of everything that determines the result, as written: config keys added since do not change it. */
   readonly identity: string;
   readonly #lock: FolderLock | undefined;
   #verified: Promise<void> = Promise.resolve();
@@ -132,8 +132,8 @@ export class RunFolder {
   }
 
   /**
-   * A new run. A folder that already holds one is refused, unless it is the same run, which is then continued, or one that
-   * ended before its first checkpoint, of which nothing is lost.
+    * A new run. A folder that already holds one is refused, unless it is the same run, which is then continued, or one that
+    * ended before its first checkpoint, so that nothing is lost.
    */
   static create(path: string, description: RunDescription, lock?: FolderLock): RunFolder {
     if (RunFolder.exists(path)) {
@@ -151,7 +151,7 @@ export class RunFolder {
     return new RunFolder(path, { ...rest, config: resolveConfig(config) }, { lock, identity });
   }
 
-  /** Another rank's run, of which this one knows the description and touches nothing. */
+  /** Rank 0's run, as another rank sees it: the description only; nothing on disk is touched. */
   static follow(description: RunDescription): RunFolder {
     return new RunFolder('', description);
   }
@@ -180,7 +180,7 @@ export class RunFolder {
     return new RunFolder(this.path, { ...known, config }, { lock: this.#lock, identity: this.identity });
   }
 
-  /** The first of the places where it may be that exists; the last one when none does. */
+  /** The first candidate path that exists; the absolute one if none does. */
   find({ relative: near, absolute }: Place): string {
     const candidates = [resolve(this.path, near), absolute];
     return candidates.find(candidate => existsSync(candidate)) ?? absolute;
@@ -202,7 +202,7 @@ export class RunFolder {
     return join(this.path, 'ranks.safetensors');
   }
 
-  /** Its own, and those it had when it was shorter. */
+  /** The current identity, and those from when the run had fewer epochs. */
   get identities(): readonly [string, ...string[]] {
     return [this.identity, ...(this.description.shorter ?? [])];
   }
@@ -217,7 +217,7 @@ export class RunFolder {
 
   /** No checkpoint is written before `verified` has resolved, and none at all when it rejects. */
   requireVerified(verified: Promise<void>): void {
-    verified.catch(() => undefined); // met where a checkpoint is to be written
+    verified.catch(() => undefined); // handled where a checkpoint is written
     this.#verified = verified;
   }
 }
@@ -245,11 +245,11 @@ function readRunFile(path: string): RunFile {
     new UserError(
       'damaged-run',
       `${file} ${why}`,
-      'Put the file back as it was, or train a new run: --run names it.',
+      'Restore the file, or train a new run with another --run folder.',
       cause === undefined ? {} : { cause },
     );
   const text = readTextFile(file);
-  if (text === undefined) throw refuse('is no regular file');
+  if (text === undefined) throw refuse('is not a regular file');
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -259,14 +259,14 @@ function readRunFile(path: string): RunFile {
   const found = RUN_FILE.safeParse(json);
   if (!found.success) {
     const [issue] = found.error.issues;
-    throw refuse(`is no run of ours: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
+    throw refuse(`is not a valid run file: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
   }
   const { checksum, ...content } = found.data;
   if (checksumOf(content) !== checksum) throw refuse('does not match its checksum: it was edited or damaged');
   return found.data;
 }
 
-/** What tells two runs apart, with both values. */
+/** How two runs differ, with both values. */
 function describeDifference(known: RunDescription, wanted: RunDescription): string {
   const differences = configDifferences(known.config, wanted.config, FREE_KEYS);
   if (known.model !== wanted.model) differences.unshift(`model ${known.model}, now ${wanted.model}`);

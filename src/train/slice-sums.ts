@@ -1,5 +1,5 @@
-// Dense parameters whose optimiser state is divided over the ranks (ZeRO-1): the gradients of a slice go to the rank that
-// updates it, who adds them up and, once they are applied, sends the parameters. As many bytes as sending sums to all.
+// Dense parameters with optimiser state sharded over the ranks (ZeRO-1): gradients of a slice go to its owner, which sums
+// and applies them and then sends the updated parameters. Moves as many bytes as an all-reduce.
 
 import type { Communicator } from '../dist/comm/communicator.js';
 import type { Device } from '../native/device.js';
@@ -20,9 +20,9 @@ export class SliceSums {
   readonly #ranks: SliceRanks;
   readonly #parameters: readonly Parameter[];
   readonly #portions: readonly Portion[];
-  /** Portions of tensors that live from step to step: parameters and buffers of their gradients. */
+  /** Portions of tensors that persist across steps: parameters and their gradient buffers. */
   readonly #views = new WeakMap<Tensor<'f32'>, Map<number, Tensor<'f32'>>>();
-  /** Sums under way. */
+  /** Sums in progress. */
   #owned: Tensor[] = [];
   /** By parameter, whether any rank had a gradient in this step. */
   #given: readonly boolean[] = [];
@@ -55,7 +55,7 @@ export class SliceSums {
     return this.#portions.flatMap(({ counts }, k) => (counts[world.rank]! > 0 ? [sums[k]] : []));
   }
 
-  /** Everybody gets the updated slices: the first parameters first, as forward needs them. */
+  /** Sends the updated slices to all ranks, first parameters first, as forward needs them. */
   share(): void {
     const { device, world, dense } = this.#ranks;
     for (const portion of this.#portions) {

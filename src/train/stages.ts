@@ -1,30 +1,31 @@
-// A step as a list of stages over its lanes. A schedule is an order of them; all give the same bits, since streams wait for
+// A step as a list of stages over its lanes. A schedule is an order of stages; all give the same bits, since streams wait for
 // what they read.
 //
-//   plain       one lane after the other on one stream
-//   ahead       the next lanes are read beside computing: for one rank. Reductions take their turn on all threads; beside
-//               computing they would only take cores from it (8 lanes of 2k tokens, 2 cores: 0.93 of one lane's rate, 0.96 in turn)
-//   overlapped  reductions run beside computing too: for several ranks, which send the sums as soon as they are there
+//   plain       lanes one after the other on one stream
+//   ahead       the next lanes are read while one computes: for a single rank. Reductions run between lanes on all threads;
+//               concurrently they would only take cores from computing (8 lanes of 2k tokens, 2 cores: 0.93 of one
+//               lane's rate, 0.96 between lanes)
+//   overlapped  reductions run concurrently with computing too: for several ranks, which send sums as soon as they are ready
 //
-//   read      a lane's batch to the device, its negatives drawn
-//   exchange  which rows it reads, each once; nothing when it reads the table itself
-//   rows      copies of them, from their owners
+//   read      upload a lane's batch, draw its negatives
+//   exchange  find the distinct rows it reads; nothing if it reads the table directly
+//   rows      fetch copies of them from their owners
 //   dense     forward, loss, backward
-//   reduce    the lane's gradients added to the step's sum
-//   apply     the optimiser, once the sum is complete
+//   reduce    add the lane's gradients to the step's sum
+//   apply     run the optimiser once the sum is complete
 //
-// Where rows are fetched ahead of the updates, the first three run a step or two before the others. Ranks that fetch rows
-// from each other do it in rounds: a rank that has no lane in a round still answers the others.
+// If rows are fetched ahead of the updates, the first three stages run one or two steps before the others. Ranks fetch rows
+// from each other in rounds: a rank without a lane in a round still answers the others.
 
 import type { StreamName } from '../native/call.js';
 
 export const LANE_STAGES = ['read', 'exchange', 'rows', 'dense', 'reduce'] as const;
 export type LaneStage = (typeof LANE_STAGES)[number];
-/** In the order of the numbers that spans carry. */
+/** In the order of the stage numbers in spans. */
 export const STAGES = [...LANE_STAGES, 'apply'] as const;
 export type StageName = (typeof STAGES)[number];
 
-/** A lane, or nothing: the rank has none in this round, and answers only. */
+/** A lane, or undefined if the rank has none in this round and only answers. */
 export interface Round {
   readonly number: number;
   readonly lane: number | undefined;
@@ -82,7 +83,7 @@ function stagesOf(kind: ScheduleKind, round: Round, names: readonly LaneStage[])
   return own.map(stage => ({ stage, round, stream: STREAM_OF[kind][stage] }));
 }
 
-/** The stages of a step's rounds, in the order in which they are enqueued; so many rounds are under way at once. */
+/** The stages of a step's rounds in enqueue order, with up to this many rounds in flight. */
 export function schedule(kind: ScheduleKind, rounds: readonly Round[], underWay: number): ScheduledStage[] {
   if (kind === 'plain') return rounds.flatMap(round => stagesOf(kind, round, LANE_STAGES));
   const ahead = underWay - 1;
@@ -95,12 +96,12 @@ export function schedule(kind: ScheduleKind, rounds: readonly Round[], underWay:
   return stages;
 }
 
-/** What is fetched ahead of the updates. */
+/** The stages that run ahead of the updates. */
 export function fetchStages(kind: ScheduleKind, rounds: readonly Round[]): ScheduledStage[] {
   return rounds.flatMap(round => stagesOf(kind, round, AHEAD));
 }
 
-/** What is left when rows are there. */
+/** The remaining stages, once rows have arrived. */
 export function computeStages(kind: ScheduleKind, rounds: readonly Round[]): ScheduledStage[] {
   return rounds.flatMap(round => stagesOf(kind, round, COMPUTE));
 }

@@ -1,8 +1,8 @@
-// What reading ahead of the updates needs to remember. With staleness s the rows of step t are those after update
-// t - 1 - s: they are fetched before the updates in between are applied. Remembered are, for each of the last s updates, the
-// rows that it changed as they were before it. From these comes which rows were read stale, and what a checkpoint needs:
-// rows fetched after a resume are answered as they would have been fetched then. `exact` fetches ahead by one step too,
-// and fetches again what the update then changed: it needs to know which rows those are, not what they were.
+// Bookkeeping for rows that are fetched ahead of updates. With staleness s, step t reads rows as of update t - 1 - s: they
+// are fetched before the updates in between are applied. For each of the last s updates the rows that it changed are kept
+// with their previous values. They tell which rows were read stale, and they go into checkpoints, so that rows fetched after
+// a resume are the same as without the interruption. `exact` also fetches one step ahead, and fetches again the rows that
+// the update changed: it needs their ids, not their previous values.
 //
 // U rows of a list, D width.
 
@@ -14,16 +14,16 @@ import { stageRows } from '../ops/staged-rows.js';
 import type { Table } from '../ops/table.js';
 import { isF32, type Tensor } from '../tensor/tensor.js';
 
-/** One update: the rows that it changed, by row here. */
+/** One update: the rows that it changed, by local row. */
 interface Change {
   readonly step: number;
-  /** Ascending, then -1. */
+  /** Ascending, padded with -1. */
   readonly ids: Tensor<'i32'>; // [U]
-  /** As they were before; not kept when nobody asks for them. */
+  /** Previous values; not kept if not needed. */
   readonly before: Tensor<'f32'> | undefined; // [U, D]
 }
 
-/** The rows that an update changed, as they were before it. */
+/** The rows that an update changed, with their previous values. */
 export interface OldRows {
   readonly step: number;
   readonly list: RowList;
@@ -40,7 +40,7 @@ export class StaleRows {
   /** The last `ahead` updates, oldest first. */
   readonly #changes: Change[] = [];
 
-  /** `stream`: where updates of the table are applied. */
+  /** `stream`: the stream on which the table is updated. */
   constructor(device: Device, table: Table, staleness: Config['staleness'], stream: StreamName) {
     this.#device = device;
     this.#table = table;
@@ -49,7 +49,7 @@ export class StaleRows {
     this.ahead = staleness === 'exact' ? 1 : staleness;
   }
 
-  /** To be called before an update is applied; what it returns, once the update is enqueued. */
+  /** Call before an update is applied, and call the returned function once the update is enqueued. */
   remember(step: number, { ids }: RowList): () => void {
     const value = this.#table.value;
     if (!isF32(value)) throw new Error(`table ${this.#table.name} is ${value.dtype}: stale rows are f32`);
@@ -57,13 +57,13 @@ export class StaleRows {
     return () => this.#push({ step, ids, before });
   }
 
-  /** The rows of a step as they have to be read, where updates beyond have been applied; the last list counts. */
+  /** Previous values for a step whose rows are older than the table; where lists overlap, the last wins. */
   before(step: number): RowList[] {
     const unseen = this.#changes.filter(change => !this.exact && change.step >= step - this.ahead);
     return unseen.toReversed().map(({ ids, before }) => ({ ids, rows: before! }));
   }
 
-  /** What the updates changed that a step, fetched ahead, has not seen. */
+  /** Rows changed by updates that a step, fetched ahead, has not seen. */
   changed(step: number): Tensor<'i32'>[] {
     return this.#changes.filter(change => change.step >= step - this.ahead).map(({ ids }) => ids);
   }

@@ -1,7 +1,7 @@
-// What a step computes, known before it begins: the windows of each of its lanes. A step takes the next `lanes` batches of
-// the shuffled order, pools their windows and deals them over the lanes as evenly as their cost allows, no lane beyond
-// the batch's limit. A pure function of (windows, config, epoch, position), so whoever computes a part of the step knows
-// all of it without a message.
+// What a step computes, known before it begins: the windows of each lane. A step takes the next `lanes` batches of the
+// shuffled order, pools their windows and distributes them over the lanes as evenly by cost as possible, within each
+// lane's limit. A pure function of (windows, config, epoch, position), so every rank knows the whole step without
+// communication.
 
 import type { BatchPlan, BatchSize, Cursor } from '../data/batch/batch-plan.js';
 import type { BatchOrder } from '../data/batch/batch-stream.js';
@@ -15,7 +15,7 @@ export interface StepPlan {
   readonly at: Cursor;
   /** Where the next step begins. */
   readonly next: Cursor;
-  /** Window ids of each lane, in the order in which they are read; empty for a lane without work. */
+  /** Window ids of each lane, in reading order; an empty lane has none. */
   readonly lanes: readonly Int32Array[];
   /** Tokens of each lane. */
   readonly laneTokens: readonly number[];
@@ -27,11 +27,11 @@ export interface StepPlansOptions {
   batches: BatchPlan;
   size: BatchSize;
   lanes: number;
-  /** What sequences cost, by the model's FLOPs: never measured times, which differ from run to run. */
+  /** Cost of sequences from the model's FLOPs; never from measured times, which differ between runs. */
   cost: CostModel;
 }
 
-/** Steps that reading ahead asks for again and again. */
+/** Cached plans: reading ahead asks for the same steps repeatedly. */
 const REMEMBERED = 4;
 
 export class StepPlans {
@@ -49,7 +49,7 @@ export class StepPlans {
     this.tokens = options.batches.tokens;
   }
 
-  /** Steps in an epoch. Under a token budget it varies a little from epoch to epoch, with the order. */
+  /** Steps in an epoch. With a token budget it varies slightly between epochs, with the order. */
   steps(epoch: number): number {
     return Math.ceil(this.#options.batches.batches(epoch) / this.lanes);
   }
@@ -76,7 +76,7 @@ export class StepPlans {
     return { at, next: batches.advance(at, count), lanes, laneTokens, tokens };
   }
 
-  /** The pooled windows over all lanes, each in pool order; the cuts themselves where an even deal would not fit. */
+  /** Distributes the pooled windows over the lanes, each in pool order; falls back to the original batches if an even split does not fit. */
   #deal(cuts: readonly Int32Array[]): Int32Array[] {
     const { size, cost } = this.#options;
     const pool = cuts.flatMap(cut => [...cut]);
@@ -94,13 +94,13 @@ export interface LanePlace extends Cursor {
   lane: number;
 }
 
-/** A worker's lanes, one after the other, step by step; a lane without work is an empty batch. */
+/** A worker's lanes in order, step by step; an empty lane is an empty batch. */
 export class LaneOrder implements BatchOrder<LanePlace> {
   readonly windows: Windows;
   readonly #plans: StepPlans;
   readonly #range: LaneRange;
 
-  /** By default a worker that computes all lanes. */
+  /** Default: one worker that computes all lanes. */
   constructor(plans: StepPlans, range: LaneRange = { from: 0, to: plans.lanes }) {
     this.#plans = plans;
     this.#range = range;

@@ -1,5 +1,5 @@
-// The next steps of a run, opened as far ahead as their rows are fetched: the batches of this rank's lanes are read and
-// handed to the learner.
+// The next steps of a run, opened as far ahead as their rows are fetched: reads the batches of this rank's lanes and hands
+// them to the learner.
 
 import type { Cursor } from '../data/batch/batch-plan.js';
 import type { BatchStream } from '../data/batch/batch-stream.js';
@@ -11,7 +11,7 @@ export interface StepQueueOptions {
   plans: StepPlans;
   /** This rank's lanes, from the next step on. */
   stream: BatchStream<LanePlace>;
-  /** What schedules count on. */
+  /** Total steps, for schedules. */
   totalSteps: number;
   /** Nothing is opened beyond this step or in this epoch. */
   ends: { step: number; epoch: number };

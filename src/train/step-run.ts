@@ -1,5 +1,5 @@
 // One optimiser step: the stages of its lanes, in the order of a schedule, and the sum of their gradients in the order of
-// the lane tree. Everything is enqueued; nothing here waits but for what ranks tell each other.
+// the lane tree. Everything is enqueued; the only waits are for host messages between ranks.
 
 import type { ResolvedConfig } from '../config/schema.js';
 import { gatherJson } from '../dist/comm/communicator.js';
@@ -30,7 +30,7 @@ import type { ReplicaCheck, ReplicaDigests } from './replica-check.js';
 import { type Round, type ScheduledStage, STAGES } from './stages.js';
 import type { StaleRows } from './stale-rows.js';
 
-/** What steps share. */
+/** State shared by all steps. */
 export interface StepParts {
   device: Device;
   trained: Trained;
@@ -41,25 +41,25 @@ export interface StepParts {
   seed: number;
   encoderDraws: number;
   groups: RankGroups;
-  /** Whether ranks of a group have some rows of the item table each. */
+  /** Whether the item table is sharded over the ranks of a group. */
   divided: boolean;
   /** Whether lanes read copies of their rows instead of the table. */
   staged: boolean;
-  /** How the copies are stored and sent, where they are not as the table is. */
+  /** Data type of the copies, if not that of the table. */
   wire: ResolvedConfig['wire'];
   /** Whether owners send the rows of negatives in FP16. */
   halves: boolean;
   stale: StaleRows;
-  /** How gradients of several ranks are summed; absent on a rank of its own. */
+  /** Sums gradients over ranks; absent for a single rank. */
   rankSum?: RankSum | undefined;
   replicaCheck?: ReplicaCheck | undefined;
 }
 
 export interface StepInput {
-  /** By lane; nothing for a lane without work. */
+  /** By lane; undefined for an empty lane. */
   batches: readonly (JaggedBatch | undefined)[];
   lanes: number;
-  /** Tokens of each lane, whoever computes it. */
+  /** Tokens of each lane, on all ranks. */
   laneTokens: readonly number[];
   rates: StepRates;
   /** Whether the lanes' negatives are counted, for the log. */
@@ -73,15 +73,15 @@ export interface NegativeCounts {
   repeated: number;
 }
 
-/** What a step came to, over all ranks. */
+/** Results of a step, over all ranks. */
 export interface StepFigures {
-  /** Mean over all tokens of the step; parts are added in the order of the lane tree. */
+  /** Mean over all tokens of the step, summed in the order of the lane tree. */
   loss: number;
-  /** Of rows fetched ahead: how many, and how many of them an update changed meanwhile. */
+  /** Rows fetched ahead: how many, and how many of them an update changed meanwhile. */
   rows: { read: number; changed: number };
 }
 
-/** Rows of a table that this rank has whole come from itself. */
+/** Rows of a replicated table are fetched locally. */
 const ALONE = new SingleRank();
 
 export class StepRun {
@@ -95,7 +95,7 @@ export class StepRun {
   readonly #counts: Promise<BigInt64Array>[] = [];
   #changed: Promise<BigInt64Array> = Promise.resolve(BigInt64Array.of(0n, 0n));
   #replicas: Promise<ReplicaDigests> | undefined;
-  /** Lanes that are in the sum. */
+  /** Lanes summed so far. */
   #summed: number;
 
   constructor(parts: StepParts, input: StepInput) {
@@ -107,7 +107,7 @@ export class StepRun {
     this.#sum = new LaneGradients(input.lanes, parts.gradients, parts.trained);
   }
 
-  /** What this rank does one after the other: its lanes with work, and where others ask it for rows also the rest. */
+  /** This rank's rounds: its non-empty lanes and, if other ranks request rows from it, the remaining ones. */
   get rounds(): Round[] {
     const { from, to } = this.#range;
     const most = Math.ceil(this.#input.lanes / this.#parts.groups.world.size);
@@ -168,7 +168,7 @@ export class StepRun {
     return agreed;
   }
 
-  /** To be called when the step is finished; `before` are those of the last one: ranks gather in one order. */
+  /** Call when the step is finished; `before` are the previous step's figures: ranks must gather in the same order. */
   async figures(before: Promise<unknown>): Promise<StepFigures> {
     const { lanes, rates } = this.#input;
     const { replicaCheck, groups } = this.#parts;
@@ -189,7 +189,7 @@ export class StepRun {
     return { loss: sum.total() ?? 0, rows: { read: total(0), changed: total(1) } };
   }
 
-  /** What was counted over this rank's lanes. */
+  /** Counts over this rank's lanes. */
   async counts(): Promise<NegativeCounts | undefined> {
     const parts = await Promise.all(this.#counts);
     const tokens = this.#input.batches.reduce((sum, batch) => sum + (batch?.item.length ?? 0), 0);
@@ -214,7 +214,7 @@ export class StepRun {
     return made;
   }
 
-  /** Without a lane: what others ask for. */
+  /** A round without a lane: answers the requests of others. */
   #answer(round: Round, stream: StreamName): void {
     this.#fetch(undefined, round, stream);
     if (this.#parts.halves) this.#fetchHalves(undefined, round, stream);
@@ -238,7 +238,7 @@ export class StepRun {
     return { device, table: model.items, group: divided ? groups.group : ALONE };
   }
 
-  /** For each rank of the group, how many rows it asks for at most in a round. */
+  /** For each rank of the group, the most rows it requests in a round. */
   #rooms({ number }: Round, most: (tokens: number) => number): number[] {
     const { model, groups } = this.#parts;
     const { lanes, laneTokens } = this.#input;
@@ -277,7 +277,7 @@ export class StepRun {
     }
   }
 
-  /** Lists are for later steps, for other ranks, and for a norm that is needed before the update. */
+  /** Lists are needed for later steps, for other ranks, and for a norm computed before the update. */
   get #defer(): DeferRule {
     const { stale, rankSum, optimizer } = this.#parts;
     if (stale.ahead > 0) return () => false;
@@ -302,7 +302,7 @@ export class StepRun {
       return tables;
     };
     const [items, ...others] = optimizer.apply({ ...total, tables: remembered }, rates);
-    const dense = rankSum ? [] : total.dense; // slices have gone when they were shared
+    const dense = rankSum ? [] : total.dense; // slices were disposed when they were shared
     if (applied === undefined || items?.kind !== 'rows') {
       gradients.release({ dense, tables: [items, ...others] });
       return;

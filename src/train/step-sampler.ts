@@ -1,5 +1,5 @@
-// A look inside a few steps now and then: what each op costs, how busy the streams are, where the time went on every rank,
-// who holds the memory. Spans are recorded for a handful of steps only, so a run pays nothing between the samples.
+// Samples a few steps now and then: what each op costs, how busy the streams are, how each rank's time divides, what uses
+// the memory. Spans are recorded only for those steps, so the rest of the run pays nothing.
 
 import type { Communicator } from '../dist/comm/communicator.js';
 import type { Span } from '../events/chrome-trace.js';
@@ -11,29 +11,29 @@ import { type StepTimes, timesOf } from './step-shares.js';
 
 /** Steps of one sample, at most. */
 const SAMPLED_STEPS = 4;
-/** Steps after which the first samples begin, and the distance of the later ones. */
+/** Steps after which the first samples begin, and the interval between later ones. */
 const FIRST_SAMPLES = [4, 16, 64];
 const EVERY = 256;
-/** A sample that shows the spans themselves shows at most this many; a log is no trace. */
+/** Limit on spans in a sample; the event log is not a full trace. */
 const MOST_SPANS = 1500;
 
-/** Bytes that live from step to step. */
+/** Bytes that persist across steps. */
 export type HeldBytes = Readonly<Record<string, number>>;
 
 export interface StepSamplerOptions {
   device: Device;
   held: () => HeldBytes;
   world: Communicator;
-  /** Steps to leave alone, because somebody else reads their spans. */
+  /** Steps to skip because the trace reads their spans. */
   skip?: number;
 }
 
-/** A step that is done. */
+/** A completed step. */
 export interface SampledStep {
   step: number;
   /** Of this rank. */
   tokens: number;
-  /** Something else than a step comes next, such as a validation, which must not be in a sample. */
+  /** Whether something other than a step comes next, such as validation, which a sample must not include. */
   pause: boolean;
 }
 
@@ -51,7 +51,7 @@ export class StepSampler {
     this.#options = options;
   }
 
-  /** To be called after every step, on every rank: the samples that ended with it, if some did. */
+  /** Call after every step, on every rank. Returns the samples that ended with it. */
   async after({ step, tokens, pause }: SampledStep): Promise<readonly RunEvent[]> {
     const { device, world, skip = 0 } = this.#options;
     const seen = ++this.#seen - skip;
@@ -91,7 +91,7 @@ export class StepSampler {
   }
 }
 
-/** Means of a step, from the spans of several; and the times of all of them. */
+/** Means per step from the spans of several steps, and the times of all of them. */
 export function summarize(
   spans: readonly Span[],
   steps: number,

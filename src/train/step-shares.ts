@@ -1,5 +1,5 @@
-// Where the time of a rank's steps goes, from the spans of its streams: computing, communication that nothing hides,
-// waiting for the slowest rank, and nothing at all. Defined in docs/clusters.md.
+// How the time of a rank's steps divides, from the spans of its streams: computing, exposed communication, waiting for the
+// slowest rank, idle. Defined in docs/clusters.md.
 
 import type { Span } from '../events/chrome-trace.js';
 import type { StepShares } from '../events/event.js';
@@ -7,9 +7,9 @@ import type { StepShares } from '../events/event.js';
 /** Seconds of one rank, over a step or several. */
 export interface StepTimes {
   wall: number;
-  /** Some kernel ran. */
+  /** A kernel was running. */
   busy: number;
-  /** No kernel ran, an exchange did. */
+  /** No kernel was running, but an exchange was. */
   bare: number;
 }
 
@@ -25,7 +25,7 @@ export function unionLength(intervals: readonly Interval[]): number {
   return total;
 }
 
-/** `wall` in seconds; by default from the first span to the last. */
+/** `wall` in seconds; default: from the first span to the last. */
 export function timesOf(spans: readonly Span[], wall = lengthOf(spans) / 1e6): StepTimes {
   const intervals = (of: (span: Span) => boolean) => spans.filter(of).map(({ start, end }): Interval => [start, end]);
   const busy = unionLength(intervals(({ stream }) => stream !== 'comm')) / 1e6;
@@ -42,8 +42,8 @@ function lengthOf(spans: readonly Span[]): number {
 }
 
 /**
- * Shares of each rank over the same steps. A rank waits for as long as the slowest one computes beyond it, as far as it
- * spends that time in exchanges; what is left of them is exposed communication.
+  * Shares of each rank over the same steps. A rank waits for as long as the slowest one computes longer than it does, but no
+  * longer than it spends in exchanges; the remaining exchange time is exposed communication.
  */
 export function rankShares(ranks: readonly StepTimes[]): StepShares[] {
   const slowest = Math.max(...ranks.map(({ busy }) => busy));
@@ -59,7 +59,7 @@ export function rankShares(ranks: readonly StepTimes[]): StepShares[] {
   });
 }
 
-/** Mean by weight; nothing of nothing. */
+/** Weighted mean; undefined without values. */
 export function meanShares(shares: readonly StepShares[], weights: readonly number[]): StepShares | undefined {
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   if (total === 0) return undefined;

@@ -1,4 +1,4 @@
-// How much a step computes, for its events and for the fit of what steps cost.
+// How much a step computes, for its events and for the fitted cost model.
 
 import { type Windows, windowTokens } from '../data/batch/windows.js';
 import { lanesOf } from './lane-tree.js';
@@ -9,7 +9,7 @@ export interface StepSize {
   /** Sum of the squared lengths. */
   squares: number;
   flops: number;
-  /** As the TurboGR paper counts them; absent where it has no count. */
+  /** As the TurboGR paper counts them; absent for models it does not cover. */
   paperFlops?: number;
 }
 

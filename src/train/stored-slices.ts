@@ -1,6 +1,6 @@
-// Optimiser state of dense parameters in checkpoints. A rank on its own writes it with the rest of the optimiser; of several
-// ranks each writes what it has, `<parameter>.m@<start>`, in a file of its own. Whoever reads takes what it needs out of
-// all files, so the number of ranks may change.
+// Optimiser state of dense parameters in checkpoints. A single rank writes it with the rest of the optimiser; with several
+// ranks each writes its slices, `<parameter>.m@<start>`, to its own file. A reader takes what it needs from all files, so
+// the number of ranks may change.
 
 import type { Communicator } from '../dist/comm/communicator.js';
 import type { Device } from '../native/device.js';
@@ -9,7 +9,7 @@ import type { Moment } from '../optim/optimizer.js';
 import type { SafetensorsFile } from '../util/safetensors.js';
 import type { StoredTensor } from './checkpoint.js';
 
-/** What this rank has, for a file. */
+/** This rank's slices, for a file. */
 export function storedMoments(device: Device, world: Communicator, moments: readonly Moment[]): StoredTensor[] {
   const [dtype, shard] = ['F32' as const, { index: world.rank, count: world.size }];
   return moments.map(({ name, start, value, shape }) => {
@@ -30,7 +30,7 @@ export function restoreMoments(device: Device, files: readonly SafetensorsFile[]
 interface Piece {
   readonly file: SafetensorsFile;
   readonly name: string;
-  /** Where it begins in the whole. */
+  /** Offset in the whole tensor. */
   readonly start: number;
   readonly size: number;
 }

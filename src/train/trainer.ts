@@ -1,6 +1,5 @@
-// The training loop: batches in, steps out, with everything that makes a run trustworthy around it: events, validation,
-// early stopping, checkpoints, and continuation from one bit for bit. Model, loss and optimiser are given; nothing here
-// knows an architecture.
+// The training loop: steps over batches, with events, validation, early stopping, checkpoints and bit-exact resumption
+// around them. Model, loss and optimiser are passed in; nothing here depends on an architecture.
 //
 // One await per step: the loss of step t is read while step t + 1 is already enqueued.
 
@@ -36,17 +35,17 @@ export interface TrainingOptions {
   source: SequenceSource;
   learner: Learner;
   plans: StepPlans;
-  /** The ranks that train and validate together; by default this one alone. Rank 0 writes and logs. */
+  /** The ranks that train and validate together; default: this one alone. Rank 0 writes and logs. */
   world?: Communicator;
-  /** A model's chosen metric on the validation events, higher is better, of all ranks together; absent without such events. */
+  /** The configured metric of a model on all validation events, higher is better; absent without such events. Collective. */
   validate?: (model: Model) => Promise<number>;
   /** FMA peak in FLOP/s, for the MFU of each epoch. */
   peakFlops: number;
   /** What else to log after a step; collective. */
   sample?: (step: SampledStep) => Promise<readonly RunEvent[]>;
-  /** What needs no model, on the validation events; asked before the first validation. */
+  /** Metrics of the baselines on the validation events; called before the first validation. */
   baselines?: () => Promise<Record<string, number>>;
-  /** Weights to start from when there is no checkpoint; asked on rank 0. */
+  /** Weights to start from when there is no checkpoint; called on rank 0. */
   initialWeights?: () => string | undefined;
   /** Sees every event as it is logged. */
   onEvent?: (event: RunEvent) => void;
@@ -59,11 +58,11 @@ export interface TrainingResult {
   epoch: number;
   reason: 'epochs' | 'steps' | 'patience' | 'interrupted';
   early: EarlyStoppingState;
-  /** Training time in seconds over all continuations, validation and checkpoints included. */
+  /** Training time in seconds over all resumptions, including validation and checkpoints. */
   seconds: number;
 }
 
-/** A step that has been enqueued and not yet waited for. */
+/** A step that is enqueued and not yet awaited. */
 interface StepUnderWay extends StepSize {
   step: number;
   epoch: number;
@@ -94,7 +93,7 @@ export class Trainer {
   /** When the next checkpoint by time is due. */
   #saveDue = Number.POSITIVE_INFINITY;
   #clock = performance.now();
-  /** What the ranks agreed on with the last step. */
+  /** What the ranks agreed on in the last step. */
   #agreed: Wishes = { stop: false, save: false };
   readonly #flops: FlopCounts;
   #baselinesKnown = false;
@@ -192,7 +191,7 @@ export class Trainer {
     if (last) await this.#settle(last, { pause: true });
   }
 
-  /** Waits for a step, counts it and tells of it. */
+  /** Waits for a step, counts it and logs it. */
   async #settle(under: StepUnderWay, { pause = false } = {}): Promise<void> {
     const { step, epoch, lr, tokens, squares, flops, paperFlops: counted, figures: pending, negatives: drawn } = under;
     const { loss, rows } = await pending.catch((error: unknown) => {
@@ -218,7 +217,7 @@ export class Trainer {
     for (const sample of samples ?? []) this.#emit(sample);
   }
 
-  /** What of the rows fetched ahead was changed meanwhile; nothing when rows are not. */
+  /** Counts of rows fetched ahead and changed meanwhile; undefined when rows are not fetched ahead. */
   #staleness({ read, changed }: StepFigures['rows']): Pick<StepDone, 'stale' | 'resent'> {
     if (this.#options.learner.ahead === 0) return {};
     const share = read === 0 ? 0 : changed / read;
@@ -244,7 +243,7 @@ export class Trainer {
     this.#emit({ kind: 'validation', step: this.#step, epoch, metric, value, best, seconds: this.#tick() });
   }
 
-  /** Once per process: their events do not change. */
+  /** Computed once per process: the events do not change. */
   async #rankBaselines(metric: string): Promise<void> {
     if (this.#baselinesKnown || !this.#options.baselines) return;
     this.#baselinesKnown = true;

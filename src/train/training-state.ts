@@ -1,4 +1,4 @@
-// What a checkpoint holds beside tensors: where the loop was, and the sums it had gathered.
+// What a checkpoint holds besides tensors: the position of the training loop and its running sums.
 
 import { z } from 'zod';
 import { COST_FIT_STATE } from '../dist/balance/cost-fit.js';
@@ -12,7 +12,7 @@ export const TRAINING_STATE = z.strictObject({
   }),
   /** Sums over the epoch so far; the loss is weighted by tokens. */
   epoch: z.strictObject({ loss: z.number(), tokens: z.int(), seconds: z.number(), flops: z.number() }),
-  /** What tokens and pairs of tokens cost, fitted to the steps' times. */
+  /** Cost per token and per token pair, fitted to measured step times. */
   cost: COST_FIT_STATE,
   seconds: z.number(),
 });

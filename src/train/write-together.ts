@@ -1,4 +1,4 @@
-// A checkpoint's files, written by all ranks: each the rows that it has, rank 0 the rest.
+// Writes a checkpoint's files on all ranks: each rank writes its own rows, rank 0 everything else.
 
 import { resolve } from 'node:path';
 import { type Communicator, gatherJson } from '../dist/comm/communicator.js';

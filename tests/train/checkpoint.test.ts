@@ -78,7 +78,7 @@ const damages: [string, (path: string) => void, RegExp][] = [
   [
     'an unknown version',
     path => edit(join(path, 'index.json'), '"version": 4', '"version": 5'),
-    /version that this program does not read/,
+    /this program does not support its version/,
   ],
 ];
 
