@@ -99,9 +99,9 @@ export class CheckpointFolder {
   readonly #refused = new Set<number>();
 
   /**
-    * `identities` are hashes of config and data: checkpoints with any other identity are refused as foreign. New checkpoints
-    * get the first; the others belong to the same run when it had fewer epochs.
-    * Nothing is written when `mayWrite` throws, for example because another process took over the run.
+   * `identities` are hashes of config and data: checkpoints with any other identity are refused as foreign. New checkpoints
+   * get the first; the others belong to the same run when it had fewer epochs.
+   * Nothing is written when `mayWrite` throws, for example because another process took over the run.
    */
   constructor(path: string, identities: readonly string[], mayWrite: () => Promise<void> = async () => {}) {
     this.path = path;
@@ -209,8 +209,8 @@ export class CheckpointFolder {
   }
 
   /**
-    * Called after the checkpoint of step `newest` was written: removes the older ones except the newest `keep` valid ones and
-    * their best. Higher step numbers were refused when the run started and are kept for inspection.
+   * Called after the checkpoint of step `newest` was written: removes the older ones except the newest `keep` valid ones and
+   * their best. Higher step numbers were refused when the run started and are kept for inspection.
    */
   prune({ keep, newest }: { keep: number; newest: number }): void {
     const older = this.steps().filter(step => step <= newest);

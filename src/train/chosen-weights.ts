@@ -19,8 +19,8 @@ const UNSOUND = new Set(['no-checkpoint', 'damaged-checkpoint']);
 const ATTEMPTS = 10;
 
 /**
-  * Opens the chosen weights, also while the run is training; the caller closes the file. If the newest checkpoint is damaged
-  * this does not fall back to older weights: they would be another model under the same name.
+ * Opens the chosen weights, also while the run is training; the caller closes the file. If the newest checkpoint is damaged
+ * this does not fall back to older weights: they would be another model under the same name.
  */
 export function openChosenWeights(run: RunFolder): TensorFile {
   for (let attempt = 1; ; attempt++) {

@@ -161,8 +161,8 @@ export class Learner {
   }
 
   /**
-    * Opens a step over the batches of its lanes; an empty lane has none. If rows are fetched ahead of the updates, they are
-    * requested now and the batches are copied; otherwise nothing happens until the step is run.
+   * Opens a step over the batches of its lanes; an empty lane has none. If rows are fetched ahead of the updates, they are
+   * requested now and the batches are copied; otherwise nothing happens until the step is run.
    */
   open(batches: readonly (JaggedBatch | undefined)[], place: StepPlace): OpenedStep {
     const { step, totalSteps } = place;
@@ -178,8 +178,8 @@ export class Learner {
   }
 
   /**
-    * Enqueues a step; the loss, a mean over all its tokens, resolves when the device has computed it. `openNext` opens the steps
-    * ahead: after the rows that are sent again for this step (exchanges keep their order), before the computation that hides it.
+   * Enqueues a step; the loss, a mean over all its tokens, resolves when the device has computed it. `openNext` opens the steps
+   * ahead: after the rows that are sent again for this step (exchanges keep their order), before the computation that hides it.
    */
   async run(
     { run, lr }: OpenedStep,

@@ -57,8 +57,8 @@ function usersSince(source: SequenceSource, trainEnd: Int32Array, since: number)
 }
 
 /**
-  * Optimiser steps assumed by schedule and progress. With a token budget, later epochs may differ from the first by a step
-  * or two.
+ * Optimiser steps assumed by schedule and progress. With a token budget, later epochs may differ from the first by a step
+ * or two.
  */
 export function plannedSteps(plans: StepPlans, config: ResolvedConfig): number {
   const all = plans.steps(0) * config.epochs;

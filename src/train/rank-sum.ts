@@ -46,8 +46,8 @@ export class RankSum {
   }
 
   /**
-    * Dense gradients of this rank's slices, and gradients of tables, which are summed on request. Consumes the partial sums.
-    * Collective: every rank calls it in every step, with or without work, and requests and shares in the same order.
+   * Dense gradients of this rank's slices, and gradients of tables, which are summed on request. Consumes the partial sums.
+   * Collective: every rank calls it in every step, with or without work, and requests and shares in the same order.
    */
   async total(
     lanes: number,

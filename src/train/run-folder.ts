@@ -132,8 +132,8 @@ export class RunFolder {
   }
 
   /**
-    * A new run. A folder that already holds one is refused, unless it is the same run, which is then continued, or one that
-    * ended before its first checkpoint, so that nothing is lost.
+   * A new run. A folder that already holds one is refused, unless it is the same run, which is then continued, or one that
+   * ended before its first checkpoint, so that nothing is lost.
    */
   static create(path: string, description: RunDescription, lock?: FolderLock): RunFolder {
     if (RunFolder.exists(path)) {

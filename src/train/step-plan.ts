@@ -76,7 +76,7 @@ export class StepPlans {
     return { at, next: batches.advance(at, count), lanes, laneTokens, tokens };
   }
 
-  /** Distributes the pooled windows over the lanes, each in pool order; falls back to the original batches if an even split does not fit. */
+  /** Distributes the pooled windows over the lanes, each in pool order; the original batches if an even split does not fit. */
   #deal(cuts: readonly Int32Array[]): Int32Array[] {
     const { size, cost } = this.#options;
     const pool = cuts.flatMap(cut => [...cut]);

@@ -42,8 +42,8 @@ function lengthOf(spans: readonly Span[]): number {
 }
 
 /**
-  * Shares of each rank over the same steps. A rank waits for as long as the slowest one computes longer than it does, but no
-  * longer than it spends in exchanges; the remaining exchange time is exposed communication.
+ * Shares of each rank over the same steps. A rank waits for as long as the slowest one computes longer than it does, but no
+ * longer than it spends in exchanges; the remaining exchange time is exposed communication.
  */
 export function rankShares(ranks: readonly StepTimes[]): StepShares[] {
   const slowest = Math.max(...ranks.map(({ busy }) => busy));
