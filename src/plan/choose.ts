@@ -1,5 +1,5 @@
-// Which layout to train with on a cluster, and why: the fastest of those that fit into memory, the simplest where it makes
-// no difference.
+// Chooses the layout to train with on a cluster, and says why: the fastest that fits into memory, or the simplest of
+// equally fast ones.
 
 import type { Costs } from './costs.js';
 import { type Cluster, type Layout, predict, type Prediction, type Staleness } from './predict.js';
@@ -14,7 +14,7 @@ export interface PlanInput {
 
 export interface Choice {
   best: Prediction;
-  /** A sentence for each decision. */
+  /** One sentence per decision. */
   reasons: string[];
 }
 

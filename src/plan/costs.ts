@@ -1,4 +1,4 @@
-// What work costs on a machine: constants that `turbogr plan --calibrate` measures and keeps in a JSON file.
+// Cost constants of a machine, measured by `turbogr plan --calibrate` and stored in a JSON file.
 //
 // Seconds of a lane on one core = block FLOPs / rate + block FLOPs / D * narrow + loss FLOPs * loss + row bytes * rows +
 // dense parameters * update + lane. Seconds of an exchange = latency + peers * peer + bytes / rate.
@@ -9,10 +9,10 @@ import { UserError } from '../util/errors.js';
 
 const seconds = z.number().nonnegative();
 const exchange = z.strictObject({
-  /** Seconds of an exchange that moves nothing, and of each peer beyond the first. */
+  /** Seconds of an empty exchange, and of each peer beyond the first. */
   latency: seconds,
   peer: seconds,
-  /** Bytes per second that leave a rank. */
+  /** Bytes per second sent by a rank. */
   rate: z.number().positive(),
 });
 
@@ -20,18 +20,18 @@ export const COSTS = z.strictObject({
   machine: z.string(),
   compute: z.strictObject({
     flop: seconds,
-    /** More for narrow models: per FLOP and 1 / D. */
+    /** Overhead of narrow models: seconds per (FLOP / D). */
     narrow: seconds,
     lossFlop: seconds,
-    /** Of a byte of rows: staged, reduced and updated. */
+    /** Seconds per byte of rows that are staged, reduced and updated. */
     rowByte: seconds,
-    /** Of a dense parameter's update. */
+    /** Seconds to update one dense parameter. */
     parameter: seconds,
     lane: seconds,
   }),
   /** Between ranks of a host. */
   memory: exchange,
-  /** Between hosts: of the link's nominal rate, how much is reached. */
+  /** Between hosts: achieved share of the link's nominal rate. */
   link: exchange.omit({ rate: true }).extend({ share: z.number().positive().max(1) }),
 });
 

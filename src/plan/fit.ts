@@ -1,4 +1,4 @@
-// Constants from measurements. Those of computing by least squares of relative errors, no constant below zero.
+// Fits the cost constants to measurements. Compute constants: non-negative least squares of relative errors.
 
 import type { Costs } from './costs.js';
 import type { Workload } from './workload.js';
@@ -12,7 +12,7 @@ export interface MeasuredLane {
 type ComputeCosts = Costs['compute'];
 const NAMES = ['flop', 'narrow', 'lossFlop', 'rowByte', 'parameter', 'lane'] as const satisfies (keyof ComputeCosts)[];
 
-/** What each constant is multiplied by. */
+/** The quantity that each constant multiplies. */
 export function featuresOf(work: Workload): Record<keyof ComputeCosts, number> {
   return {
     flop: work.blockFlops,
@@ -29,11 +29,11 @@ export function laneSeconds(costs: ComputeCosts, work: Workload): number {
   return NAMES.reduce((sum, name) => sum + costs[name] * features[name], 0);
 }
 
-/** Sweeps over the constants; they settle after some hundred. */
+/** Coordinate descent sweeps; it converges after a few hundred. */
 const SWEEPS = 20_000;
 
 export function fitCompute(lanes: readonly MeasuredLane[]): ComputeCosts {
-  // Columns in units of the measured time, so that every run counts alike.
+  // Columns divided by the measured time, so that every run has the same weight.
   const rows = lanes.map(({ work, seconds }) => {
     const features = featuresOf(work);
     return NAMES.map(name => features[name] / seconds);
@@ -61,27 +61,27 @@ export function fitCompute(lanes: readonly MeasuredLane[]): ComputeCosts {
   };
 }
 
-/** Of exchanges among so many ranks. */
+/** Exchanges among a given number of ranks. */
 export interface MeasuredExchange {
-  /** Seconds of one that moves nothing. */
+  /** Seconds of an empty exchange. */
   latency: number;
-  /** Bytes per second that leave a rank. */
+  /** Bytes per second sent by a rank. */
   rate: number;
 }
 
 export interface Measurements {
   machine: string;
-  /** Of the host, which four ranks may have to share. */
+  /** Cores of the host, which four ranks may have to share. */
   cores: number;
   lanes: readonly MeasuredLane[];
-  /** Two and four ranks of a host. */
+  /** Two and four ranks on one host. */
   two: MeasuredExchange;
   four: MeasuredExchange;
-  /** Two ranks over a link of so many bits per second. */
+  /** Two ranks over a link with this nominal rate in bits per second. */
   link?: (MeasuredExchange & { bitsPerSecond: number }) | undefined;
 }
 
-/** Of a link that was not measured: what TCP leaves of it, and a round trip in a data centre. */
+/** Assumed for a link that was not measured: TCP's share of the rate, and a round trip in a data centre. */
 const USUAL_LINK = { latency: 1e-4, share: 0.94 };
 
 export function fitCosts({ machine, cores, lanes, two, four, link }: Measurements): Costs {

@@ -1,4 +1,4 @@
-// What the planner must know of a log, from its store or from a few numbers.
+// What the planner needs to know about a log, from its store or from a few numbers.
 
 import type { ResolvedConfig } from '../config/schema.js';
 import { windowTokens } from '../data/batch/windows.js';
@@ -7,7 +7,7 @@ import { countItems } from '../eval/known-events.js';
 import { windowsToTrain } from '../train/plan-steps.js';
 import type { LogShape } from './workload.js';
 
-/** Windows that are looked at: lengths vary, their mean does not need more. */
+/** Windows that are sampled: enough for their mean length. */
 const SAMPLE = 10_000;
 
 export function logShapeOf(source: SequenceSource, config: ResolvedConfig): LogShape {

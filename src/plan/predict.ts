@@ -1,10 +1,9 @@
-// A step on W ranks, predicted: how long, what crosses which link, what each rank must hold. Groups of I ranks hold the
-// tables together (HSP); I = W is one group, the flat form. Ranks of a host come one after the other.
+// Predicts a step on W ranks: its time, the traffic on each link, the memory per rank. Tables are sharded over groups of I
+// ranks (HSP); I = W is one flat group. Ranks of a host are consecutive.
 //
-// What is hidden: rows of the next lane are fetched while one computes, dense gradients leave while earlier blocks are still
-// in backward. What is exposed at staleness 0: the first lane's rows, gradient rows and their exchange between groups. `exact`
-// fetches early and exposes the gradient rows and what is sent again; staleness 1 and 2 expose only what does not fit beside
-// the computing.
+// Hidden: rows of the next lane are fetched while one computes; dense gradients are sent while earlier blocks are still in
+// backward. Exposed at staleness 0: the first lane's rows, gradient rows and their exchange between groups. `exact` fetches
+// early and exposes the gradient rows and the rows sent again; staleness 1 and 2 expose only what exceeds the compute time.
 
 import type { Costs } from './costs.js';
 import { laneSeconds } from './fit.js';
@@ -14,7 +13,7 @@ export interface Cluster {
   hosts: number;
   coresPerHost: number;
   ranksPerHost: number;
-  /** Of a host's link, in each direction. */
+  /** Bits per second of a host's link, in each direction. */
   bitsPerSecond: number;
   memoryPerHost: number;
 }
@@ -33,22 +32,22 @@ export interface Prediction extends Layout {
   computeSeconds: number;
   exposedSeconds: number;
   computeRatio: number;
-  /** Tokens per second and rank, of one rank's alone. */
+  /** Throughput per rank relative to a single rank. */
   linearity: number;
-  /** Bytes that leave a host over its link in a step. */
+  /** Bytes sent over a host's link per step. */
   linkBytes: { rows: number; gradientRows: number; betweenGroups: number; dense: number };
   memoryPerRank: number;
-  /** Share of rows that were read ahead of an update that changed them: stale, or sent again. */
+  /** Share of rows read ahead of an update that changes them: stale, or sent again. */
   alpha: number;
 }
 
-/** Backward of forward and backward. */
+/** Backward's share of forward and backward. */
 const BACKWARD = 2 / 3;
-/** Of a process without a model: Node, the addon, buffers of MPI. */
+/** Memory of a process without a model: Node, the addon, MPI buffers. */
 const BASE_MEMORY = 200e6;
-/** Exchanges of a fetch: counts, ids, rows. And of gradient rows: counts, ids, rows. */
+/** Exchanges per fetch, and per reduction of gradient rows: counts, ids, rows. */
 const FETCH_EXCHANGES = 3;
-/** What ranks tell each other before gradients are summed: lengths, then bytes. */
+/** Host gathers before gradients are summed: lengths, then bytes. */
 const NOTES = 2;
 
 export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: Layout): Prediction {
@@ -59,7 +58,7 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
   const compute = lanes * laneSeconds(costs.compute, work) * crowd;
   const away = (members: number, here: number) => Math.max(0, members - here) / Math.max(1, members);
 
-  // Rows of one lane that come from other ranks of the group, and how many of them from other hosts.
+  // Rows of one lane fetched from other ranks of the group, and those of them from other hosts.
   const inGroup = Math.min(groupSize, perHost);
   const fetchedRow = work.width * work.fetchedBytes;
   const fetched = work.uniqueRows(1) * (1 - 1 / groupSize) * fetchedRow;
@@ -92,7 +91,7 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
   const notes = time(NOTES, ranks, 0, 0);
 
   const laneCompute = compute / lanes;
-  // Gradients leave behind backward. Parameters come back behind the next forward, unless its rows wait for them.
+  // Gradients are hidden by backward; parameters by the next forward, unless its rows wait for them.
   const half = denseTime / 2;
   const behind = (seconds: number) => Math.max(half / work.blocks, half - seconds);
   const rowsWait = staleness === 0 && groupSize > 1;

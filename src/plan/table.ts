@@ -1,4 +1,4 @@
-// A plan for people: what was chosen and why, and the same model from one rank to 1,024.
+// Prints a plan: the choice and its reasons, and predictions for 1 to 1,024 ranks.
 
 import { formatShare, table } from '../util/terminal.js';
 import { type Choice, layoutsOf, type PlanInput } from './choose.js';
@@ -7,7 +7,7 @@ import { type Cluster, predict, type Prediction } from './predict.js';
 const MOST_RANKS = 1024;
 
 export interface PlanRow extends Prediction {
-  /** Beyond the machine whose constants these are. */
+  /** Whether the prediction goes beyond the calibrated machine. */
   simulated: boolean;
 }
 

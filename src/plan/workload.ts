@@ -1,18 +1,18 @@
-// A training step as the planner sees it: what a lane computes, which rows it reads, what must be held in memory. From a
-// config and either a store's statistics or a few numbers about the log.
+// A training step as the planner sees it: FLOPs of a lane, rows it reads, memory it needs. Derived from a config and either
+// a store's statistics or a few numbers about the log.
 //
 // T tokens of a lane, D width, V rows of the item table, R negatives.
 
 import type { ResolvedConfig } from '../config/schema.js';
 import { buildDefinition } from '../nn/build.js';
 
-/** What must be known of a log. */
+/** What the planner needs to know about a log. */
 export interface LogShape {
   /** V. */
   items: number;
-  /** Lengths of training windows, a sample of them. */
+  /** Lengths of a sample of training windows. */
   lengths: readonly number[];
-  /** How often each item occurs, most frequent first or in any order; Zipf's law over V when absent. */
+  /** Occurrences of each item, in any order; default: Zipf's law over V. */
   counts?: ArrayLike<number>;
   /** Ticks of the log's clock in a day. */
   ticksPerDay?: number | undefined;
@@ -27,21 +27,21 @@ export interface Workload {
   blockFlops: number;
   lossFlops: number;
   denseParameters: number;
-  /** Tensors of them: each is summed by exchanges of its own. */
+  /** Number of dense tensors: each is reduced by separate exchanges. */
   denseTensors: number;
   /** Floats of optimiser state per row. */
   rowState: number;
-  /** Bytes of a number in rows that are fetched; gradients come back as f32. */
+  /** Bytes per element of fetched rows; gradients are f32. */
   fetchedBytes: number;
-  /** Floats that a token leaves behind for backward, per unit of width and block. */
+  /** Activations that a token saves for backward, in floats per unit of width and block. */
   activations: number;
-  /** Different rows that so many lanes read together. */
+  /** Distinct rows that `lanes` lanes read together. */
   uniqueRows(lanes: number): number;
-  /** Share of a lane's rows that a step of so many lanes reads too, and changes. */
+  /** Share of a lane's rows that a step of `lanes` lanes also reads, and changes. */
   collisions(lanes: number): number;
 }
 
-/** Measured as resident memory of `bench step --preset hstu-large` and `fuxi-long`, less parameters and optimiser. */
+/** Measured as resident memory of `bench step --preset hstu-large` and `fuxi-long`, minus parameters and optimiser state. */
 const ACTIVATIONS = { hstu: 11, sasrec: 11, fuxi: 20 };
 const ROW_STATE = { adamw: 2, 'lazy-adam': 2, 'row-adagrad': 0 };
 
@@ -76,26 +76,26 @@ export function workloadOf(config: ResolvedConfig, log: LogShape): Workload {
   };
 }
 
-/** Bytes of a number, where rows of negatives are sent in FP16. */
+/** Mean bytes per element, given that rows of negatives may be sent in FP16. */
 function mostlyHalves(tokens: number, negatives: number): number {
   return (4 * 2 * tokens + 2 * negatives) / (2 * tokens + negatives);
 }
 
-/** Bins of equal popularity, so that a large catalogue costs no more than a small one. */
+/** Number of popularity bins, so that a large catalogue costs no more than a small one. */
 const BINS = 2000;
 
-/** Draws of rows: by popularity (items and targets), and of any row alike (negatives). */
+/** Numbers of draws by popularity (items and targets) and uniformly (negatives). */
 export interface Draws {
   popular: number;
   uniform: number;
 }
 
-/** Expected number of different rows among so many draws. */
+/** Expected number of distinct rows among the draws. */
 export function uniqueRows(bins: readonly Bin[], draws: Draws): number {
   return bins.reduce((sum, bin) => sum + bin.rows * drawn(bin, draws), 0);
 }
 
-/** Expected share of the rows of one set of draws that are in another too. */
+/** Expected share of the rows of one set of draws that also occur in another. */
 export function collisions(bins: readonly Bin[], one: Draws, other: Draws): number {
   let [both, read] = [0, 0];
   for (const bin of bins) {
@@ -120,10 +120,10 @@ function remembered(value: (lanes: number) => number): (lanes: number) => number
   };
 }
 
-/** Rows that are taken for equally popular. */
+/** Rows treated as equally popular. */
 export interface Bin {
   rows: number;
-  /** Probability of one of its rows in a draw by popularity, and in one of any row. */
+  /** Probability of each of its rows in a draw by popularity, and in a uniform draw. */
   share: number;
   even: number;
 }

@@ -2,18 +2,18 @@
 //
 // One observation is a rank's step: N1 = sum of n, N2 = sum of n^2 over its sequences, and its seconds.
 //   seconds = x . theta,  x = (a0 N1, b0 N2) / scale
-// in units of the model it starts from (the FLOP count), so both entries of theta are of like size and the first
-// observation can set them. All ranks feed the same observations in the same order and hold the same fit; the state is
-// plain JSON, and a fit restored from it goes on bit for bit.
+// in units of the initial model (the FLOP count), so both entries of theta are of similar size and the first observation can
+// set them. All ranks feed the same observations in the same order and have the same fit; the state is plain JSON, and a
+// fit restored from it continues bit for bit.
 
 import { z } from 'zod';
 import type { CostModel } from './cost.js';
 
 /** Weight of an observation after k further ones: FORGETTING^k. */
 const FORGETTING = 0.998;
-/** How loosely the fit holds to the starting ratio of b to a. */
+/** Prior variance of the ratio b / a around its initial value. */
 const LOOSENESS = 100;
-/** A step this far off the prediction (a pause of the machine) is taken as this far off. */
+/** Residuals are clamped to this factor of the prediction: outliers are pauses of the machine. */
 const LARGEST_SURPRISE = 0.5;
 
 export interface Observation {
@@ -22,7 +22,7 @@ export interface Observation {
   seconds: number;
 }
 
-/** As a checkpoint holds it. */
+/** As stored in checkpoints. */
 export const COST_FIT_STATE = z.strictObject({
   start: z.strictObject({ a: z.number(), b: z.number() }),
   /** 0 before the first observation. */
@@ -51,7 +51,7 @@ export class CostFit {
     return structuredClone(this.#state);
   }
 
-  /** Seconds per token and per token pair; the starting model until something was measured. */
+  /** Seconds per token and per token pair; the initial model until the first observation. */
   get model(): CostModel {
     const { start, scale, theta } = this.#state;
     if (scale === 0) return { ...start };
@@ -72,7 +72,7 @@ export class CostFit {
     const [p11, p12, p22] = state.spread;
     const g1 = p11 * x1 + p12 * x2;
     const g2 = p12 * x1 + p22 * x2;
-    // Where steps say nothing new about the ratio, forgetting would let the spread grow without end.
+    // While steps carry no information about the ratio, forgetting would let its variance grow without bound.
     const forgetting = p11 + p22 < 2 * LOOSENESS ? FORGETTING : 1;
     const weight = forgetting + x1 * g1 + x2 * g2;
     const expected = x1 * state.theta[0] + x2 * state.theta[1];

@@ -1,7 +1,7 @@
-// What a sequence costs to train on, and how unevenly an assignment of sequences to ranks spreads it.
+// Training cost of a sequence, and the load imbalance of an assignment of sequences to ranks.
 //
-// n tokens of a sequence; cost = a n + b n^2: everything per token, plus causal attention. Only the ratio b / a
-// matters to the balance.
+// n tokens of a sequence; cost = a n + b n^2: per-token work plus causal attention. Only the ratio b / a affects the
+// balance.
 
 export interface CostModel {
   /** Per token. */
@@ -19,7 +19,7 @@ export function flopCost(model: { parameters: number; width: number; blocks: num
   return { a: 6 * model.parameters, b: 6 * model.width * model.blocks * (model.channels ?? 1) };
 }
 
-/** The same from a polynomial of the length: f(n) = a n + b n^2. */
+/** The cost model of a FLOP count of the form f(n) = a n + b n^2. */
 export function costOf(flops: (length: number) => number): CostModel {
   const b = (flops(2) - 2 * flops(1)) / 2;
   return { a: flops(1) - b, b };

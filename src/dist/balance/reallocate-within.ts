@@ -1,14 +1,14 @@
-// Reallocation under a limit: the even assignment of `reallocate`, repaired where a lane would hold more than it may.
+// Reallocation under a limit: the even assignment of `reallocate`, repaired where a lane would exceed it.
 // A pure function of its arguments, like `reallocate`.
 
 import type { CostModel } from './cost.js';
 import { reallocate } from './reallocate.js';
 
-/** What a lane may hold at most. */
+/** Capacity of a lane. */
 export type LaneLimit = { readonly tokens: number } | { readonly sequences: number };
 
 /**
- * The lane of each sequence, or nothing when no short series of exchanges brings the even assignment within the limit.
+ * The lane of each sequence, or undefined if a bounded number of exchanges cannot bring the even assignment within the limit.
  * Deterministic: ties go to the lower lane, then to the lower sequence.
  */
 export function reallocateWithin(
@@ -22,11 +22,11 @@ export function reallocateWithin(
 }
 
 interface Relief {
-  /** By how much the overfull lane gets lighter. */
+  /** By how much the exchange relieves the overfull lane. */
   relief: number;
   partner: number;
   given: number;
-  /** -1: nothing comes back. */
+  /** -1: a move, nothing comes back. */
   taken: number;
 }
 
@@ -51,7 +51,7 @@ class Repair {
   }
 
   run(): Int32Array | undefined {
-    // Each exchange lightens an overfull lane and overfills none, so this ends; the bound keeps hopeless cases short.
+    // Each exchange relieves an overfull lane and overfills none, so this terminates; the bound keeps hopeless cases short.
     for (let left = this.#owner.length; left >= 0; left--) {
       const fullest = this.#loads.indexOf(Math.max(...this.#loads));
       if (this.#loads[fullest]! <= this.#limit) return this.#owner;
@@ -63,7 +63,7 @@ class Repair {
     return undefined;
   }
 
-  /** The smallest relief that is enough, or the largest there is. */
+  /** The smallest sufficient relief, or else the largest. */
   #bestExchange(from: number): Relief {
     const excess = this.#loads[from]! - this.#limit;
     let best: Relief = { relief: 0, partner: -1, given: -1, taken: -1 };

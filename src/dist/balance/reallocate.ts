@@ -1,23 +1,23 @@
-// Global token reallocation: who computes which sequence of the global batch. Every rank runs this on the same lengths
-// and gets the same answer; nothing is exchanged but the lengths.
+// Global token reallocation: assigns the sequences of the global batch to ranks. Every rank runs this on the same lengths
+// and gets the same answer; only the lengths are exchanged.
 //
 // N sequences, W ranks. Two things must be even: cost (a n + b n^2, the time) and tokens (the memory). So:
-//   1 longest processing time first, in two dimensions: sequences by falling length, each to the rank whose larger
+//   1 longest processing time first (LPT), in two dimensions: sequences by descending length, each to the rank whose larger
 //     share (of all cost, of all tokens) stays smallest. O(N W).
 //   2 refinement: while the costliest rank improves, exchange one of its sequences (for one or for nothing) with one
 //     of the lightest ranks.
 // Trial on windows of 4,096 of KuaiRand-shaped users, 32k tokens per rank, W = 8 / 32 / 128: plain LPT by cost waits
-// 0.81 / 0.85 / 0.47 %, dealing out the sorted sequences in turns 1.99 / 1.06 / 0.60 %, LPT in two dimensions
-// 1.04 / 0.99 / 0.53 % with a third fewer tokens between ranks, refined 0.5 / 0.3 / 0.3 %. What is left is the size of
-// the smallest sequences, so an exact search would gain nothing.
+// 0.81 / 0.85 / 0.47 %, round-robin over the sorted sequences 1.99 / 1.06 / 0.60 %, LPT in two dimensions
+// 1.04 / 0.99 / 0.53 % with a third fewer tokens between ranks, refined 0.5 / 0.3 / 0.3 %. The rest is the granularity
+// of the smallest sequences, so an exact search would gain nothing.
 
 import { type CostModel, type Loads, sequenceCost } from './cost.js';
 
-/** How much uneven tokens weigh against uneven cost in the refinement. */
+/** Weight of token imbalance relative to cost imbalance in the refinement. */
 const TOKEN_WEIGHT = 0.1;
-/** Ranks, lightest first, that the costliest one compares exchanges with; further ones only if none of them helps. */
+/** Number of lightest ranks tried first as partners of the costliest one; others only if none of them helps. */
 const PARTNERS = 4;
-/** A rank this close above the mean is not worth refining. */
+/** A rank within this margin above the mean is not refined. */
 const CLOSE_ENOUGH = 0.002;
 
 /** The rank that computes each sequence. A sequence is never split, so one longer than a fair share stays uneven. */
@@ -86,7 +86,7 @@ class Reallocation {
     }
   }
 
-  /** One exchange that helps the costliest rank; false when there is none worth making. */
+  /** Makes one exchange that relieves the costliest rank; false if none is worthwhile. */
   #refine(): boolean {
     const { cost } = this.#loads;
     const byCost = Array.from(cost.keys()).sort((x, y) => cost[x]! - cost[y]! || x - y);

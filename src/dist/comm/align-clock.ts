@@ -1,12 +1,12 @@
-// How far the clocks of ranks are apart, from when they begin and end the same gathers: nobody ends one before everybody
-// has begun it. Each gather so bounds the difference of two clocks from both sides; over several the bounds close in.
+// Clock offsets between ranks, from the begin and end times of common gathers: no rank ends a gather before all have begun
+// it. So each gather bounds the offset of two clocks from both sides, and several gathers tighten the bounds.
 
 import { type Communicator, gatherJson } from './communicator.js';
 
 export interface ClockOffset {
   /** This rank's clock minus that of rank 0. */
   offset: number;
-  /** At most so far off. */
+  /** Bound on the error. */
   error: number;
 }
 

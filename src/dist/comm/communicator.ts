@@ -1,7 +1,8 @@
-// What ranks can do together: exchange bytes. No sums: those are ours, in an order that no number of ranks changes.
+// Collectives between ranks: they move bytes and never add. Sums are computed by us, in an order that does not depend on the
+// number of ranks.
 //
-// Exchanges between tensors are enqueued on the `comm` stream, like any op. `gather` moves small host data, beside the
-// streams and in an order of its own. Every rank of a communicator makes the same calls in the same order.
+// Exchanges between tensors are enqueued on the `comm` stream, like any op. `gather` moves small host data, independently of
+// the streams and in its own order. Every rank of a communicator makes the same calls in the same order.
 
 import type { Device } from '../../native/device.js';
 import type { Tensor } from '../../tensor/tensor.js';
@@ -19,7 +20,7 @@ export interface AllToAllV {
 }
 
 export interface AllGatherV {
-  /** This rank's part is at its beginning; absent when it lies in `receive` already. */
+  /** This rank's part is at its beginning; absent if it is already in place in `receive`. */
   send?: Tensor;
   receive: Tensor;
   /** [size] units of each rank. */
@@ -46,12 +47,12 @@ export interface Communicator {
   gather(data: Uint8Array): Promise<Uint8Array[]>;
   allToAllV(device: Device, exchange: AllToAllV): void;
   allGatherV(device: Device, exchange: AllGatherV): void;
-  /** Everybody has what `root` has: all of it, or the part that is counted. */
+  /** Copies `root`'s tensor to all ranks: all of it, or the counted part. */
   broadcast(device: Device, data: Tensor, root: number, part?: CountedPart): void;
   barrier(device: Device): void;
 }
 
-/** Every rank's value, in the order of the ranks; through JSON. */
+/** Every rank's value, in the order of the ranks; serialised as JSON. */
 export async function gatherJson<T>(ranks: Communicator, value: T): Promise<T[]> {
   const parts = await ranks.gather(new TextEncoder().encode(JSON.stringify(value)));
   return parts.map(part => {

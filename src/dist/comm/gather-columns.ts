@@ -1,11 +1,11 @@
-// Columns of numbers of every rank, in one message each.
+// Gathers columns of numbers, with one message per rank.
 
 import type { Communicator } from './communicator.js';
 
 export type Column = Int32Array | Float32Array | Float64Array | BigInt64Array;
 export type Columns = Readonly<Record<string, Column>>;
 
-/** Columns begin at multiples of this in a message. */
+/** Alignment of columns in a message, in bytes. */
 const ALIGNMENT = 8;
 
 /** Every rank's columns, in the order of the ranks. Collective: all give the same names and kinds of columns. */
@@ -15,7 +15,7 @@ export async function gatherColumns<T extends Columns>(ranks: Communicator, own:
   return parts.map(part => decode(own, part.slice().buffer));
 }
 
-/** The columns of all ranks, one rank's after the other's. */
+/** The columns of all ranks, concatenated by rank. */
 export async function joinColumns<T extends Columns>(ranks: Communicator, own: T): Promise<T> {
   if (ranks.size === 1) return own;
   const parts = await gatherColumns(ranks, own);

@@ -1,5 +1,5 @@
-// Ranks that MPI connects. Each communicator has a twin for host data, so that what JavaScript gathers and what the
-// `comm` stream exchanges need no common order.
+// Ranks connected by MPI. Each communicator has a second one for host data, so that gathers of JavaScript and exchanges of
+// the `comm` stream need no common order.
 
 import { gatherBytes, type RankGroup, splitRanks } from '../../native/ranks.js';
 import type { Communicator } from './communicator.js';
@@ -12,7 +12,7 @@ export class MpiRanks extends StreamExchanges implements Communicator {
   readonly #control: RankGroup;
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Collective: every member makes one. The world is communicator 0. */
+  /** Collective: every member creates one. The world is communicator 0. */
   constructor({ comm, rank, size }: RankGroup) {
     super();
     this.comm = comm;
@@ -29,7 +29,7 @@ export class MpiRanks extends StreamExchanges implements Communicator {
     return new MpiRanks(splitRanks(this.comm, undefined, this.rank));
   }
 
-  /** One after the other: a gather is two exchanges, lengths and bytes, and those of two gathers must not mix. */
+  /** Serialised: a gather is two exchanges, lengths and bytes, and those of two gathers must not interleave. */
   gather(data: Uint8Array): Promise<Uint8Array[]> {
     const gathered = this.#last.then(() => gatherBytes(this.#control, data));
     this.#last = gathered.catch(() => undefined);

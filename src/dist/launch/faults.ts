@@ -1,7 +1,7 @@
-// What went wrong in a job of many ranks, as one sentence. Ranks that fail or miss a neighbour each say so; the launcher
-// hears all of them, and MPI's own banner, and chooses the one that names the cause.
+// The cause of a failed job as one sentence. Ranks report their own failure or a missing neighbour; the launcher collects
+// these reports and MPI's own banner and selects the one that names the cause.
 
-/** Exit code of a job that a fault ended, as opposed to one that a person must mend (2). */
+/** Exit code of a job ended by a fault, as opposed to an error that the user must fix (2). */
 export const FAULT_CODE = 75;
 
 /** One rank's report; see native/binding/src/ranks and `reportError`. */
@@ -9,17 +9,17 @@ export interface RankFault {
   /** The rank it is about. */
   rank: number;
   host: string;
-  /** The rank that says so. */
+  /** The rank that reports it. */
   by: number;
   cause: string;
-  /** What a person can do, where that is known. */
+  /** What the user can do, if known. */
   remedy?: string;
-  /** A person must mend it: starting again would not help. */
+  /** The user must fix it: restarting would not help. */
   final?: boolean;
 }
 
 const MARK = '::turbogr-fault ';
-/** Who is who, for banners that know only process numbers. */
+/** Ranks by process id, for banners that name only those. */
 const HELLO = '::turbogr-rank ';
 
 export interface RankHello {
@@ -41,22 +41,22 @@ const ENDED = [
   /process rank (?<rank>\d+) with PID \d+ on node \S+ exited on (?<how>signal \d+)/,
   /Process name: \[\[\d+,\d+\],(?<rank>\d+)\]/,
 ];
-/** Open MPI on a host that it lost; MPICH on a process that ended, which may be any that it has killed itself. */
+/** Open MPI about a lost host; MPICH about a terminated process, which may be one that it killed itself. */
 const LOST_HOST = /Remote daemon: \S+ on node (?<host>\S+)/;
 const SOME_PROCESS = /PID (?<pid>\d+) RUNNING AT/;
-/** Lines of MPI's own post-mortems, which say less than we do. */
+/** Lines of MPI's own error output, which are less specific than our reports. */
 const NOISE =
   /^(-{20,}|={20,}|\s*$)|mpirun (noticed|detected|has exited|was unable)|prterun|MPI_ABORT was invoked|^(with errorcode|NOTE: invoking MPI_ABORT|You may or may not|exactly when Open MPI)|BAD TERMINATION|^=|CLEANING UP|YOU CAN IGNORE|ORTE_ERROR_LOG|YOUR APPLICATION TERMINATED|This typically refers|Please see the FAQ|^\[proxy|^\[mpiexec|Primary job {2}terminated|a non-zero exit code|job to be terminated|Process name:|Exit code:|abort\(\d+\) on node|application called MPI_Abort|^\[.*\] (\d+ more processes? ha|Set MCA parameter)|ORTE has lost communication|^ {2}(HNP|Remote) daemon *:|^(This is usually due to either|connection to the node, or possibly|the daemon itself\.|therefore will terminate)/;
 
-/** Reads the lines that a job prints. */
+/** Parses the lines that a job prints. */
 export class FaultFinder {
   readonly #faults: RankFault[] = [];
   readonly #ranks: RankHello[] = [];
   #ended: RankFault | undefined;
-  /** What MPI says when nobody knows better. */
+  /** MPI's explanation, used if there is no better one. */
   #hint: RankFault | undefined;
 
-  /** The line to pass on to the person, or undefined when it was for us. */
+  /** The line to print, or undefined if it was meant for the launcher. */
   take(line: string): string | undefined {
     if (line.startsWith(HELLO)) {
       const hello: RankHello = JSON.parse(line.slice(HELLO.length));
@@ -91,8 +91,8 @@ export class FaultFinder {
   }
 
   /**
-   * The report that names the cause: what a rank says of itself, then what MPI saw, then what neighbours miss, then the
-   * rank whose line to the launcher broke first.
+   * The report that names the cause, in this order of preference: a rank's report about itself, MPI's, a neighbour's, the
+   * rank whose connection to the launcher broke first.
    */
   cause(broken: number | undefined): RankFault | undefined {
     const own = this.#faults.filter(({ rank, by }) => rank === by).sort((a, b) => a.rank - b.rank);
@@ -105,7 +105,7 @@ export class FaultFinder {
     return this.#faults.length > 0;
   }
 
-  /** Whether all ranks report the same: then it is nobody's in particular. */
+  /** Whether all ranks report the same error, so that it is not specific to one. */
   get common(): boolean {
     const same = ({ rank, by, cause }: RankFault) => rank === by && cause === this.#faults[0]!.cause;
     return this.#faults.length > 1 && this.#faults.every(same);

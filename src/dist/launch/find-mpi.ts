@@ -1,4 +1,4 @@
-// Finds the MPI on this machine: its compiler wrapper and its launcher, which must be of one kind.
+// Finds the MPI on this machine: its compiler wrapper and its launcher, which must be of the same kind.
 
 import { spawnSync } from 'node:child_process';
 import { UserError } from '../../util/errors.js';
@@ -8,17 +8,17 @@ import { kindOfText, MPI_NAMES, type MpiKind } from './mpi-kind.js';
 export interface MpiTool {
   command: string;
   kind: MpiKind;
-  /** What it prints about itself. */
+  /** Its version text. */
   version: string;
 }
 
-/** Debian and its descendants install both side by side under these names; elsewhere the plain name is one of them. */
+/** Debian and its derivatives install both under these names; elsewhere the plain name is one of them. */
 const COMPILERS = ['mpicc', 'mpicc.openmpi', 'mpicc.mpich'];
 const LAUNCHERS = ['mpirun', 'mpirun.openmpi', 'mpiexec', 'mpiexec.hydra'];
 
 const INSTALL =
   'Install Open MPI (Debian, Ubuntu: apt-get install openmpi-bin libopenmpi-dev; Fedora: dnf install openmpi-devel; ' +
-  'macOS: brew install open-mpi) or MPICH (apt-get install mpich libmpich-dev), then give the command again.';
+  'macOS: brew install open-mpi) or MPICH (apt-get install mpich libmpich-dev), then run the command again.';
 
 function firstOutput(command: string, flags: readonly string[][]): string | undefined {
   for (const flag of flags) {
@@ -42,7 +42,7 @@ function missing(what: string, kind: MpiKind | undefined): UserError {
   return new UserError('no-mpi', `several ranks need ${name}, and ${what} was not found on this machine`, INSTALL);
 }
 
-/** `mpicc` of the kind asked for, or of any. */
+/** `mpicc` of the requested kind, or of any. */
 export function findCompiler(kind?: MpiKind): MpiTool {
   const flags = [['--showme:version'], ['-v'], ['-show']];
   const found = findTool(COMPILERS, flags, kind);
@@ -50,7 +50,7 @@ export function findCompiler(kind?: MpiKind): MpiTool {
   return found;
 }
 
-/** `mpirun` of the kind asked for, or of any. */
+/** `mpirun` of the requested kind, or of any. */
 export function findLauncher(kind?: MpiKind): MpiTool {
   const found = findTool(LAUNCHERS, [['--version']], kind);
   if (!found) throw missing('its launcher mpirun', kind);

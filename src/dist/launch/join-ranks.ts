@@ -1,5 +1,5 @@
-// How a process becomes a rank: it recognises what started it, opens the shim of that MPI, and makes sure that all ranks
-// are in one world and agree on what they are about to do. What does not fit is refused before any work, in one voice.
+// How a process becomes a rank: it detects its launcher, opens the shim of that MPI, and checks that all ranks are in one
+// world and agree on the job. Mismatches are refused before any work, with one message.
 
 import { closeRanks, openRanks, type RankWorld, watchRanks } from '../../native/ranks.js';
 import { UserError } from '../../util/errors.js';
@@ -10,7 +10,7 @@ import { buildShim } from './build-shim.js';
 import { FAULT_CODE } from './faults.js';
 import { kindOfText, MPI_KINDS, MPI_NAMES, type MpiKind, type StartedBy, startedBy } from './mpi-kind.js';
 
-/** Seconds that a rank's JavaScript may not run. */
+/** Seconds for which a rank's JavaScript thread may be blocked. */
 const PATIENCE = 120;
 
 /** This process among the ranks. */
@@ -20,11 +20,11 @@ export interface Ranks {
   readonly hosts: readonly string[];
   /** Name and version of the MPI library; empty for a rank on its own. */
   readonly library: string;
-  /** Leaves together with all other ranks. */
+  /** Leaves the world, together with all other ranks. */
   close(): void;
 }
 
-/** The rank that the launcher gave this process: known without MPI, and what decides who speaks. */
+/** The rank assigned by the launcher: known without MPI, and decides which rank reports errors. */
 export function launchedRank(env: NodeJS.ProcessEnv = process.env): number {
   return startedBy(env)?.rank ?? 0;
 }
@@ -37,8 +37,8 @@ export function joinRanks(env: NodeJS.ProcessEnv = process.env): Ranks {
     refuseSingletons(expected, 1, 'nothing');
     return { world: new SingleRank(), hosts: [], library: '', close: () => undefined };
   }
-  // UCX, which MPICH and Open MPI may load, patches sbrk to watch the heap. Its patch now and then unmaps memory that is in
-  // use (UCX 1.13; one start in 25 of three ranks that allocate much), for a cache of registrations that only RDMA needs.
+  // UCX, which MPICH and Open MPI may load, patches sbrk to watch the heap, for a registration cache that only RDMA needs. The
+  // patch occasionally unmaps memory that is in use (UCX 1.13; one start in 25 with three ranks that allocate much).
   process.env['UCX_MEM_EVENTS'] ??= 'n';
   const shim = buildShim(chosenKind(env, started));
   const world = openRanks(shim.path);
@@ -78,7 +78,7 @@ function checkWorld({ size, library }: RankWorld, { kind }: StartedBy, expected:
   refuseSingletons(expected, size, library);
 }
 
-/** The trap of a launcher and a library that do not know each other: N worlds of one rank, each training alone. */
+/** Guards against a launcher and a library of different MPIs: N worlds of one rank, each training alone. */
 function refuseSingletons(expected: number, size: number, library: string): void {
   if (size === expected) return;
   throw new UserError(

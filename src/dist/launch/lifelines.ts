@@ -1,17 +1,17 @@
-// A connection from every rank to the launcher, over which nothing is said. When a rank dies, its end closes before the MPI
-// learns of it and ends the others, so the line that breaks first names the rank. (MPICH names any of those it killed.)
+// A silent connection from every rank to the launcher. When a rank dies, its connection closes before MPI notices and ends
+// the other ranks, so the first one to break identifies the rank. (MPICH may name any rank that it killed.)
 
 import { randomUUID } from 'node:crypto';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 
 const VARIABLE = 'TURBOGR_LIFELINE';
-/** A rank that leaves in order says so first. */
+/** Sent by a rank that leaves regularly. */
 const GOODBYE = 'goodbye\n';
 
 /** The launcher's side. */
 export class Lifelines {
-  /** The rank whose line broke first. */
+  /** The rank whose connection broke first. */
   broken: number | undefined;
   readonly environment: Readonly<Record<string, string>>;
   readonly #server: Server;
@@ -21,7 +21,7 @@ export class Lifelines {
     this.environment = environment;
   }
 
-  /** `remote`: ranks of other hosts will call too. */
+  /** `remote`: ranks of other hosts will connect too. */
   static async open(remote: boolean): Promise<Lifelines> {
     const token = randomUUID();
     const host = remote ? hostname() : '127.0.0.1';
@@ -41,7 +41,7 @@ export class Lifelines {
     let heard = '';
     socket.unref();
     socket.on('data', chunk => (heard += String(chunk)));
-    // As soon as the other end is gone: 'close' events of several lines come in any order.
+    // 'end', as soon as the peer is gone: 'close' events of several connections come in any order.
     const onBreak = () => {
       const [said, rank] = heard.split(/\s/);
       if (said === token && !heard.endsWith(GOODBYE)) this.broken ??= Number(rank);
@@ -54,12 +54,12 @@ export class Lifelines {
   }
 }
 
-/** The rank's side: holds the line until the function that it returns is called, or the process ends. */
+/** The rank's side: keeps the connection open until the returned function is called or the process ends. */
 export function holdLifeline(rank: number, env: NodeJS.ProcessEnv = process.env): () => void {
   const [, host, port, token] = /^(.+):(\d+):(.+)$/.exec(env[VARIABLE] ?? '') ?? [];
   if (host === undefined || token === undefined) return () => undefined;
   const socket = connect({ host, port: Number(port) });
-  socket.on('error', () => undefined); // a launcher out of reach: the MPI's own report must do
+  socket.on('error', () => undefined); // launcher not reachable: MPI's own report must suffice
   socket.unref();
   socket.write(`${token} ${rank}\n`);
   return () => socket.end(GOODBYE);

@@ -1,5 +1,5 @@
-// The MPI implementations that are supported, and how each is recognised: by what its launcher leaves in the environment,
-// by what its tools print, and by what its library calls itself.
+// The supported MPI implementations and how each is recognised: by environment variables of its launcher, by the output of
+// its tools, and by the name of its library.
 
 export const MPI_KINDS = ['openmpi', 'mpich'] as const;
 export type MpiKind = (typeof MPI_KINDS)[number];
@@ -12,7 +12,7 @@ export function kindOfText(text: string): MpiKind | undefined {
   return /mpich|hydra|mvapich|intel\(r\) mpi/i.test(text) ? 'mpich' : undefined;
 }
 
-/** What started this process as one of several ranks. */
+/** The launcher that started this process as one of several ranks. */
 export interface StartedBy {
   /** Undefined where the launcher serves both, as Slurm's does. */
   kind: MpiKind | undefined;

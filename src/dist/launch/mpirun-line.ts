@@ -1,5 +1,5 @@
-// The command line that starts ranks, for each MPI. Ranks on few cores must not spin while they wait and must not be bound
-// to one core, which is what both MPIs do by default.
+// The mpirun command line, for each MPI. Both MPIs by default spin while waiting and bind each rank to one core, which hurts
+// on machines with few cores, so both are switched off.
 
 import { availableParallelism } from 'node:os';
 import type { MpiKind } from './mpi-kind.js';
@@ -18,7 +18,7 @@ export function mpirunArguments(kind: MpiKind, ranks: RanksToStart): string[] {
   return kind === 'openmpi' ? openMpi(ranks) : mpich(ranks);
 }
 
-/** Open MPI's daemons notice a lost link after seconds, not minutes; a little later than the ranks, who know more. */
+/** Makes Open MPI's daemons notice a lost link after seconds, not minutes; slightly later than the ranks, whose reports are better. */
 const KEEPALIVE = Object.entries({ time: 3, intvl: 1, probes: 4 }).flatMap(([name, value]) => [
   '--mca',
   `oob_tcp_keepalive_${name}`,
@@ -37,7 +37,7 @@ function openMpi({ count, hosts, extra, environment }: RanksToStart): string[] {
     'none',
     ...(crowded ? ['--mca', 'mpi_yield_when_idle', '1'] : []),
     ...(hosts === undefined ? [] : KEEPALIVE),
-    // Otherwise a note about missing InfiniBand hardware precedes every run.
+    // Suppresses a note about missing InfiniBand hardware before every run.
     '--mca',
     'btl_base_warn_component_unused',
     '0',

@@ -2,8 +2,8 @@
 // their own, joined by a switch whose links have a limited rate. Ranks inside one node share memory; between nodes only
 // the links carry bytes. Needs Linux, root, iproute2 and util-linux.
 //
-// A guardian process holds the other end of a pipe: when the maker lets go of it, or dies in whatever way, the guardian
-// ends the processes inside the nodes and removes them. So a `kill -9` leaves nothing behind either.
+// A guardian process holds the other end of a pipe: when the creator closes it, or dies for any reason, the guardian kills
+// the processes inside the nodes and removes the nodes. So even `kill -9` leaves nothing behind.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
@@ -25,13 +25,13 @@ export interface NodeCommand {
 }
 
 const SUBNET = '10.77.0';
-/** Stands in for ssh: runs a command on a node, under the node's name. */
+/** Replacement for ssh: runs a command on a node, under the node's host name. */
 const AGENT = `#!/bin/sh
 while [ "\${1#-}" != "$1" ]; do shift; done
 node=$1; shift
 exec ip netns exec "$node" unshare --uts sh -c "hostname $node; $*"
 `;
-/** $1 folder, then the namespaces. Processes inside are ended first: they would keep the nodes alive. */
+/** $1: folder; then the namespaces. Processes inside are killed first: they would keep the nodes alive. */
 const GUARDIAN = `
 read -r nothing
 folder=$1; shift
@@ -80,7 +80,7 @@ export class NodeSpaces {
     const folder = mkdtempSync(join(tmpdir(), 'turbogr-nodes-'));
     this.#agent = join(folder, 'agent');
     writeFileSync(this.#agent, AGENT, { mode: 0o755 });
-    // In a session of its own, so that no Ctrl-C reaches it.
+    // In its own session, so that Ctrl-C does not reach it.
     this.#guardian = spawn('sh', ['-c', GUARDIAN, 'sh', folder, ...this.names, this.#switch], {
       stdio: ['pipe', 'ignore', 'ignore'],
       detached: true,
@@ -108,7 +108,7 @@ export class NodeSpaces {
       ip('-n', name, 'link', 'set', 'eth0', 'mtu', '9000', 'up');
       ip('-n', name, 'addr', 'add', `${SUBNET}.${i + 1}/24`, 'dev', 'eth0');
       ip('-n', this.#switch, 'link', 'set', `p${i}`, 'mtu', '9000', 'master', 'br0', 'up');
-      // bbr, the default of some kernels, paces by timers of its own; reno is in every kernel.
+      // bbr, the default of some kernels, paces by its own timers; reno is in every kernel.
       const tcp = ['net.ipv4.tcp_congestion_control=reno', 'net.ipv4.tcp_slow_start_after_idle=0'];
       must('ip', ['netns', 'exec', name, 'sysctl', '-qw', ...tcp]);
       if (bitsPerSecond === undefined) return;
@@ -122,7 +122,7 @@ export class NodeSpaces {
     return { command: this.#agent, arguments: [this.names[0]!, 'exec', ...[command, ...args].map(quoted)] };
   }
 
-  /** Flags of `turbogr launch` for ranks on all nodes, `perNode` neighbours on each. */
+  /** Flags of `turbogr launch` for ranks on all nodes, `perNode` consecutive ranks on each. */
   launchFlags(kind: MpiKind, perNode: number): string[] {
     const mpi = kind === 'openmpi' ? this.#openMpiFlags() : this.#mpichFlags();
     const hosts = this.names.map(name => `${name}:${perNode}`).join(',');
@@ -130,7 +130,7 @@ export class NodeSpaces {
     return ['--mpi', kind, '-n', count, '--hosts', hosts, ...mpi.map(flag => `--mpi-flag=${flag}`)];
   }
 
-  /** Open MPI would take any interface, and needs to be told how to start a daemon on another node. */
+  /** Open MPI would use any interface, and needs to know how to start a daemon on another node. */
   #openMpiFlags(): string[] {
     const settings = {
       plm_rsh_agent: this.#agent,
@@ -142,7 +142,7 @@ export class NodeSpaces {
     return Object.entries(settings).flatMap(([name, value]) => ['--mca', name, value]);
   }
 
-  /** UCX takes the nodes for one host and goes through shared memory, past the link, unless told not to. */
+  /** UCX mistakes the nodes for one host and bypasses the link through shared memory unless configured otherwise. */
   #mpichFlags(): string[] {
     const ucx = ['-genv', 'UCX_TLS', 'tcp,self', '-genv', 'UCX_NET_DEVICES', 'eth0'];
     return ['-launcher', 'ssh', '-launcher-exec', this.#agent, '-iface', 'eth0', ...ucx];
@@ -163,12 +163,12 @@ export class NodeSpaces {
     );
   }
 
-  /** Cuts a node off, or joins it again. */
+  /** Disconnects a node, or reconnects it. */
   setLink(node: number, state: 'up' | 'down'): void {
     ip('-n', this.#switch, 'link', 'set', `p${node}`, state);
   }
 
-  /** Ends what runs inside and removes the nodes; returns when they are gone. */
+  /** Kills the processes inside and removes the nodes; returns when they are gone. */
   async remove(): Promise<void> {
     if (this.#guardian.exitCode !== null) return;
     const gone = new Promise(resolve => this.#guardian.once('close', resolve));
@@ -182,7 +182,7 @@ export class NodeSpaces {
   }
 }
 
-/** A burst of a millisecond, at least two large frames. */
+/** Token bucket size: one millisecond at the link's rate, at least two large frames. */
 function limit(space: string, device: string, bitsPerSecond: number): void {
   const burst = Math.max(18_000, Math.round(bitsPerSecond / 8000));
   const shape = ['rate', `${bitsPerSecond}bit`, 'burst', String(burst), 'limit', '4mb'];

@@ -1,5 +1,5 @@
-// What a rank owes to the others and to its launcher: it says who it is, listens for the request to stop, and when it
-// fails it ends the whole job with one message instead of leaving its peers to wait.
+// The protocol of a rank with its launcher: it announces itself, listens for the request to stop, and on failure ends the
+// whole job with one message instead of leaving its peers waiting.
 
 import { hostname } from 'node:os';
 import { createInterface } from 'node:readline';
@@ -12,11 +12,11 @@ import { joinRanks, launchedRank, type Ranks } from './join-ranks.js';
 import { holdLifeline } from './lifelines.js';
 import { STOP_LINE } from './run-job.js';
 
-/** Exit code when a person must mend something. */
+/** Exit code for errors that the user must fix. */
 const REFUSED = 2;
 /** Exit code of a rank that mpirun ends. */
 const ENDED = 143;
-/** Rank 0 has spoken and ended the job before others that failed in the same way begin to speak. */
+/** Delay before other ranks report: if all fail in the same way, rank 0 has reported and ended the job by then. */
 const POLITENESS_MS = 500;
 
 function launched(): boolean {
@@ -33,7 +33,7 @@ export async function withRanks<T>(work: (ranks: Ranks) => Promise<T>): Promise<
   const letGo = holdLifeline(rank);
   try {
     const result = await work(ranks);
-    await gatherJson(ranks.world, 'done'); // a rank that has left gives no sign of life: all leave at once
+    await gatherJson(ranks.world, 'done'); // a rank that has left sends no heartbeat: all leave together
     letGo();
     ranks.close();
     return result;
@@ -43,12 +43,12 @@ export async function withRanks<T>(work: (ranks: Ranks) => Promise<T>): Promise<
   }
 }
 
-/** Joins, or lets rank 0 say why not: the others would only repeat it. */
+/** Joins; on failure only rank 0 reports why, the others would repeat it. */
 function join(): Ranks {
   const rank = launchedRank();
   if (launched()) {
     process.stderr.write(`${helloLine({ rank, host: hostname(), pid: process.pid })}\n`);
-    // The launcher asks rank 0 to finish; a signal is how mpirun ends a job that has failed.
+    // The launcher asks rank 0 to finish through stdin; mpirun ends a failed job by signals.
     process.prependListener('SIGTERM', () => process.exit(ENDED));
   }
   try {

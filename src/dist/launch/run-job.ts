@@ -1,5 +1,5 @@
-// Runs a job of many ranks under mpirun: its output passes through, faults become one message, Ctrl-C reaches rank 0 as a
-// request to finish, and a job that a fault ended is started again as often as asked.
+// Runs a job of several ranks under mpirun: forwards its output, turns faults into one message, passes Ctrl-C to rank 0 as
+// a request to finish, and restarts a job that ended by a fault up to the requested number of times.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -18,9 +18,9 @@ export interface JobCommand {
 
 /** A line on rank 0's stdin that asks to finish the step and write a checkpoint. */
 export const STOP_LINE = 'stop';
-/** From the first report of a fault: an mpirun that cannot reach one of its hosts would wait for it for ever. */
+/** Time limit after the first fault report: an mpirun that cannot reach one of its hosts would wait forever. */
 const GRACE_MS = 3000;
-/** Between a fault and the next start. */
+/** Delay between a fault and the restart. */
 const BREATH_MS = 1000;
 
 /** The exit code of the job. */
@@ -33,7 +33,7 @@ export async function runJob(job: JobCommand): Promise<number> {
     if (code === 0 || interrupted) return code;
     if (!fault) throw new UserError('job-failed', `the job ended with code ${code}`, 'Its last lines are above.');
     const who = finder.common ? '' : `rank ${fault.rank} on ${fault.host}: `;
-    const mended = fault.remedy ?? 'The newest checkpoint stands; give the command again to go on from it.';
+    const mended = fault.remedy ?? 'The newest checkpoint is intact; run the command again to resume from it.';
     if (!fault.final) process.exitCode = FAULT_CODE;
     if (fault.final || left === 0) throw new UserError('rank-failed', `${who}${fault.cause}`, mended);
     process.stderr.write(`turbogr: ${who}${fault.cause}; starting again, ${left} left\n`);
@@ -49,7 +49,7 @@ interface Ended {
 
 async function runOnce({ command, arguments: given, environment }: JobCommand): Promise<Ended> {
   const finder = new FaultFinder();
-  // A process group of its own: the terminal's Ctrl-C must not reach mpirun, which would kill the ranks.
+  // Its own process group: the terminal's Ctrl-C must not reach mpirun, which would kill the ranks.
   const child = spawn(command, given, {
     env: { ...process.env, ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -58,7 +58,7 @@ async function runOnce({ command, arguments: given, environment }: JobCommand): 
   let patience: NodeJS.Timeout | undefined;
   const giveUp = () => {
     end(child, 'SIGKILL');
-    for (const output of [child.stdout, child.stderr]) output.destroy(); // what reaches the lost host holds them too
+    for (const output of [child.stdout, child.stderr]) output.destroy(); // ssh connections to the lost host hold them open too
   };
   const pass = (from: Readable, to: Writable) =>
     createInterface({ input: from }).on('line', line => {

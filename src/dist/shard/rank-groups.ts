@@ -1,5 +1,5 @@
-// Ranks in groups of equal size: each group holds all rows of a divided table, each rank of it a shard. Owners of the same
-// shard in different groups are peers: they have the same rows and keep them equal.
+// Ranks in groups of equal size: each group holds all rows of a sharded table, one shard per rank. Owners of the same shard
+// in different groups are peers: they replicate the same rows.
 
 import { UserError } from '../../util/errors.js';
 import { type RowShard, WHOLE } from '../../util/row-shard.js';
@@ -10,10 +10,10 @@ export interface RankGroups {
   readonly world: Communicator;
   /** This rank's group, in the order of the shards. */
   readonly group: Communicator;
-  /** The same shard's owners, one for each group. */
+  /** The owners of the same shard, one per group. */
   readonly peers: Communicator;
   readonly shard: RowShard;
-  /** All ranks, for figures that are gathered as they come, beside whatever else ranks tell each other. */
+  /** All ranks, for figures that are gathered independently of other messages. */
   readonly figures: Communicator;
 }
 
@@ -23,7 +23,7 @@ export function singleGroup(): RankGroups {
   return { world, group: world, peers: world, shard: WHOLE, figures: world };
 }
 
-/** Collective. `size`: ranks of a group; by default those of a node, where all nodes have as many. */
+/** Collective. `size`: ranks of a group; default: the ranks of a node, if all nodes have equally many. */
 export async function formGroups(world: Communicator, size?: number): Promise<RankGroups> {
   const ranks = size ?? (await ranksPerNode(world));
   if (ranks > world.size || world.size % ranks !== 0) {
@@ -40,7 +40,7 @@ export async function formGroups(world: Communicator, size?: number): Promise<Ra
   return { world, group, peers, shard: { index, count: ranks }, figures: world.split(0, world.rank) };
 }
 
-/** Ranks of a node when nodes have as many each, their ranks one after the other; else all ranks are one group. */
+/** Ranks per node if all nodes have equally many consecutive ranks; otherwise all ranks form one group. */
 async function ranksPerNode(world: Communicator): Promise<number> {
   const node = world.node();
   const [first] = await gatherJson(node, world.rank);

@@ -1,9 +1,9 @@
-// Rows of a table for one lane, from their owners: ids go out, each once, rows come back in the order of the ids. An owner
-// remembers what it was asked for, so that rows which an update changes meanwhile can be sent again.
+// Fetches the rows of one lane from their owners: distinct ids are sent, rows come back in the order of the ids. An owner
+// remembers the requests, so that rows changed by an update meanwhile can be sent again.
 //
 // Collective over the group: a rank without a lane takes part with no ids. In a group of one rank nothing moves.
 //
-// U rows that the lane reads at most, n ranks of the group, D width.
+// U most rows that the lane reads, n ranks of the group, D width.
 
 import type { StreamName } from '../../native/call.js';
 import type { Device } from '../../native/device.js';
@@ -20,20 +20,20 @@ import type { Communicator } from '../comm/communicator.js';
 
 export interface RowOwners {
   device: Device;
-  /** The rows that this rank has. */
+  /** This rank's rows. */
   table: Table;
   group: Communicator;
 }
 
 export interface FetchOptions {
-  /** [U] ascending, taken over; absent for a rank without a lane. */
+  /** [U] ascending, consumed; absent for a rank without a lane. */
   ids: Tensor<'i32'> | undefined;
-  /** For each rank of the group, how many ids it asks for at most. */
+  /** For each rank of the group, the most ids it requests. */
   rooms: readonly number[];
-  /** Rows to answer with instead of the table's, by row here; of several lists the last that has a row counts. */
+  /** Rows to answer with instead of the table's, by local row; if several lists have a row, the last wins. */
   instead?: readonly RowList[];
   dtype?: RowDtype;
-  /** Rows in FP16 and scaled, instead of staged ones. They are not sent again. */
+  /** Fetch rows in scaled FP16 instead of staged rows. They are not sent again. */
   halves?: boolean;
   stream: StreamName;
 }
@@ -42,11 +42,11 @@ export interface FetchOptions {
 type Counted = readonly [tensor: Tensor, counts: Tensor<'i64'>];
 
 export class RowFetch {
-  /** What the lane reads; absent without a lane, and of halves. */
+  /** The fetched rows; absent without a lane, and for FP16. */
   readonly staged: StagedRows | undefined;
   /** The same in FP16, in the order of the ids. */
   readonly halves: HalfRows | undefined;
-  /** What this rank was asked for, by row here. */
+  /** The requests to this rank, by local row. */
   readonly requests: Requests;
   readonly #owners: RowOwners;
   readonly #asked: Tensor<'i32'>;
@@ -88,7 +88,7 @@ export class RowFetch {
     this.staged = new StagedRows(device, table, ids, { rows });
   }
 
-  /** Fetches rows again that an update changed: `list` are their ascending ids here. Collective. */
+  /** Fetches again the rows that an update changed: `list` has their ascending local ids. Collective. */
   refresh(list: Tensor<'i32'>, stream: StreamName): void {
     const { device, table, group } = this.#owners;
     const changed = changedRows(device, this.requests, { list, from: 'id' }, stream);
@@ -133,7 +133,7 @@ export class RowFetch {
     return { ids, counts: received };
   }
 
-  /** Rows in the order of the ids that this rank asked for. */
+  /** Rows in the order of the ids that this rank requested. */
   #fetchHalves(stream: StreamName): HalfRows {
     const { device, table, group } = this.#owners;
     const { ids, counts } = this.requests;
@@ -152,7 +152,7 @@ export class RowFetch {
     return to;
   }
 
-  /** [requests, D] the rows that were asked for. */
+  /** [requests, D] the requested rows. */
   #answer(instead: readonly RowList[], stream: StreamName): Tensor<RowDtype> {
     const { device, table } = this.#owners;
     const { ids, counts } = this.requests;
@@ -176,7 +176,7 @@ export class RowFetch {
     return received;
   }
 
-  /** Ids, or rows: what is sent of each rank's part, and where it goes. */
+  /** Exchanges ids or rows: what is sent from each rank's part, and where it goes. */
   #exchange([send, sendCounts]: Counted, [receive, receiveCounts]: Counted, unit = 1): void {
     const { device, group } = this.#owners;
     group.allToAllV(device, { send, sendCounts, receive, receiveCounts, unit });

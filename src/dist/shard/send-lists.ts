@@ -1,5 +1,5 @@
-// Gradient rows on their way to the owners of the rows: every rank of a group sends a list, or none, and gets its rows of
-// all of them.
+// Sends gradient rows to the owners of the rows: every rank of a group sends a list, or none, and receives its own rows of
+// all lists.
 //
 // n ranks of the group, D width.
 
@@ -11,14 +11,14 @@ import { ownedRows } from '../../util/row-shard.js';
 import type { Communicator } from '../comm/communicator.js';
 
 export interface ListsToSend {
-  /** This rank's, which is used up; by row of the whole table. */
+  /** This rank's list, consumed; by row of the whole table. */
   own: RowList | undefined;
-  /** For each rank, rows that its list has room for; nothing when it sends none. */
+  /** For each rank, the capacity of its list in rows; undefined when it sends none. */
   rooms: readonly (number | undefined)[];
   table: { vocabulary: number; width: number };
 }
 
-/** Collective over the group. For each rank, its rows of this owner, by row here; absent when it sent none. */
+/** Collective over the group. For each rank, its gradients for this owner, by local row; absent when it sent none. */
 export function sendLists(
   device: Device,
   group: Communicator,

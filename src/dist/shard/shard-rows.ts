@@ -1,5 +1,5 @@
-// All rows of a divided table in order, a block at a time, on every rank of the group: for digests and for whoever needs
-// the whole table. Nobody holds more than a block beside its own rows.
+// Iterates over all rows of a sharded table in order, one block at a time, on every rank of the group. No rank holds more
+// than one block besides its own rows.
 //
 // V rows of the table, D width.
 
