@@ -1,5 +1,5 @@
-// `turbogr bench balance`: how long ranks wait for the slowest one under three ways of making a batch, on the lengths of
-// a KuaiRand-shaped population and of a real log when it is at hand. No model runs: the step is the cost model's.
+// `turbogr bench balance`: how long ranks wait for the slowest one under three batching policies, on the lengths of a
+// KuaiRand-shaped population and optionally of a real log. No model runs: step times come from the cost model.
 import { existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -33,7 +33,7 @@ interface Row {
 
 interface Setting {
   ranks: number;
-  /** Token budget of a rank. */
+  /** Token budget per rank. */
   tokens: number;
   steps: number;
   cost: CostModel;
@@ -46,7 +46,7 @@ export function benchBalanceCommand() {
   return new Command('balance')
     .description('waiting share of the step: fixed batch, token-aware batch, global reallocation')
     .option('--ranks <list>', 'world sizes', text => text.split(',').map(countNumber), [2, 8, 32, 128])
-    .option('--tokens <count>', 'token budget of a rank', countNumber, 32_768)
+    .option('--tokens <count>', 'token budget per rank', countNumber, 32_768)
     .option(
       '--max-length <tokens>',
       'longest sequence of the model; longer histories are cut into windows',
@@ -87,7 +87,7 @@ export function benchBalanceCommand() {
     });
 }
 
-/** Waiting under each policy for users with these many events, simulated by the cost model of HSTU-large. */
+/** Waiting under each policy for users with the given numbers of events, simulated with the cost model of HSTU-large. */
 export function simulateBalance(
   lengths: Int32Array,
   setting: { ranks: number; tokens: number; maxLength: number; steps: number },
@@ -96,7 +96,7 @@ export function simulateBalance(
   return measure(windows, { ...setting, cost: HSTU_LARGE });
 }
 
-/** A source of users with these many training events and nothing else: all that windows are cut from. */
+/** A source that has only the numbers of training events per user, from which windows are cut. */
 function lengthsOnly(lengths: Int32Array): Pick<SequenceSource, 'users' | 'split'> {
   return { users: lengths.length, split: { kind: 'none', trainEnd: lengths, validationEnd: lengths } };
 }
@@ -113,7 +113,7 @@ function logLengths(log: string): Int32Array {
   return Int32Array.from(counts.values());
 }
 
-/** Sequence lengths in shuffled order, epoch after epoch without end. */
+/** Sequence lengths in shuffled order, over an endless series of epochs. */
 function* shuffledLengths(windows: Windows): Generator<number, never> {
   const order = Int32Array.from({ length: windows.count }, (_, w) => w);
   for (let epoch = 0; ; epoch++) {
@@ -127,7 +127,7 @@ interface Step {
   owner: Int32Array;
 }
 
-/** Every rank takes the same number of sequences, as many as fill the budget on average. */
+/** Every rank takes the same number of sequences, chosen to fill the budget on average. */
 function* fixedSteps(windows: Windows, { ranks, tokens }: Setting): Generator<Step, never> {
   let total = 0;
   for (let w = 0; w < windows.count; w++) total += windowTokens(windows, w);
@@ -137,7 +137,7 @@ function* fixedSteps(windows: Windows, { ranks, tokens }: Setting): Generator<St
   for (;;) yield { lengths: owner.map(() => stream.next().value), owner };
 }
 
-/** Every rank takes sequences as they come while they fit its budget. */
+/** Every rank takes sequences in order while they fit its budget. */
 function* tokenAwareSteps(windows: Windows, { ranks, tokens }: Setting): Generator<Step, never> {
   const stream = shuffledLengths(windows);
   let next = stream.next().value;

@@ -1,5 +1,5 @@
-// Runs for the planner: those that its constants are fitted to, and others that its predictions are held against. Only
-// measuring is here; src/plan knows what to make of it.
+// Measurements for the planner: those that its constants are fitted to, and held-out ones to check its predictions. Fitting
+// and predicting are in src/plan.
 
 import { NodeSpaces, whyNoNodeSpaces } from '../dist/launch/node-spaces.js';
 import type { ExchangeSpeed } from './exchange.js';
@@ -7,7 +7,7 @@ import type { RankCase } from './ranks/rank-case.js';
 import { runRanks } from './ranks/run-ranks.js';
 import type { Timed, TimeSpec } from './ranks/time-program.js';
 
-/** Of the links between nodes made for the purpose. */
+/** Rate of the links between the simulated nodes. */
 export const LINK_BITS = 1e9;
 const ROWS = 100_000;
 
@@ -24,7 +24,7 @@ export interface Calibration {
   /** Exchanges between two and between four ranks of this host. */
   two: ExchangeSpeed;
   four: ExchangeSpeed;
-  /** Between two ranks on two nodes; absent where none can be made. */
+  /** Between two ranks on two nodes; absent if nodes cannot be created. */
   link?: ExchangeSpeed;
 }
 
@@ -41,7 +41,7 @@ const FITTED: readonly Sketch[] = [
   [512, 2, 1024, 512],
   [512, 4, 2048, 2048],
 ];
-/** None of these was fitted to. */
+/** Held out: none of these is used for the fit. */
 const HELD_OUT: readonly Sketch[] = [
   [96, 2, 2048, 512],
   [192, 3, 2048, 1024],
@@ -57,7 +57,7 @@ async function time(sizes: readonly RankCase[], ranks: number, seconds: number, 
   return await runRanks<Timed>({ program: 'time-program.js', spec, ranks, nodes });
 }
 
-/** `seconds` of measuring each case. */
+/** Measures each case for `seconds`. */
 export async function measureCalibration(seconds: number, tell: (line: string) => void): Promise<Calibration> {
   const sizes = FITTED.map(sketch => caseOf(sketch, 1));
   tell(`${sizes.length} cases on one rank`);
@@ -75,7 +75,7 @@ export async function measureCalibration(seconds: number, tell: (line: string) =
   return { lanes, two, four, link: (await time([], 2, seconds, nodes)).exchange };
 }
 
-/** Cases that nothing was fitted to, on 1, 2 and 4 ranks, and on 2 nodes of 2 with a link between them. */
+/** Held-out cases, on 1, 2 and 4 ranks, and on 2 nodes of 2 ranks with a link between them. */
 export async function measureHeldOut(seconds: number, tell: (line: string) => void): Promise<MeasuredCase[]> {
   const found: MeasuredCase[] = [];
   const measure = async (ranks: number, nodes?: NodeSpaces) => {

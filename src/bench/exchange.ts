@@ -1,4 +1,4 @@
-// How long an exchange between all ranks takes, small and large: what a plan of communication stands on.
+// Times small and large exchanges between all ranks, for the planner.
 
 import type { Communicator } from '../dist/comm/communicator.js';
 import { gatherJson } from '../dist/comm/communicator.js';
@@ -7,13 +7,13 @@ import { Device } from '../native/device.js';
 export interface ExchangeSpeed {
   /** Seconds of an exchange of one element per rank. */
   latency: number;
-  /** Bytes per second that leave a rank in an exchange of `LARGE` elements per rank. */
+  /** Bytes per second sent by a rank in an exchange of `LARGE` elements per rank. */
   rate: number;
 }
 
 /** Elements for each other rank: 4 MB. */
 const LARGE = 1 << 20;
-/** Exchanges between two looks at the clock. */
+/** Exchanges between two clock readings. */
 const ROUND = 10;
 
 /** Collective. Takes about `seconds`. */
@@ -32,7 +32,7 @@ export async function measureExchange(world: Communicator, seconds: number): Pro
         world.allToAllV(device, { send, sendCounts: counts, receive, receiveCounts: counts, unit: 1 });
       }
       await device.sync();
-      // Rank 0's clock decides for all when to stop.
+      // Rank 0's clock decides when all stop.
       const [first] = await gatherJson(world, (performance.now() - start) / 1000);
       spent = first!;
     }

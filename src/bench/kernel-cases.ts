@@ -1,7 +1,7 @@
 // The kernels that `turbogr bench kernels` measures, each with its operands and the work it does.
 //
 // T tokens, n_s length of a sequence, D width, h heads, R negatives, V items, Q queries. FLOPs are useful ones: causal
-// pairs only, no recomputation. Bytes are those that must move at least once.
+// pairs only, no recomputation. Bytes are the minimum traffic: each operand moved once.
 
 import { Device } from '../native/device.js';
 import { SECONDS_PER_DAY } from '../nn/time-bias.js';
@@ -32,7 +32,7 @@ export interface Work {
   bytes?: number;
 }
 
-/** A kernel on the tape: `build` enqueues its forward, the tape its backward, with gradients of `inputs` too. */
+/** A kernel on the tape: `build` enqueues forward, the tape backward, including gradients of `inputs`. */
 export interface TapeCase {
   op: string;
   forward: Work;
@@ -60,7 +60,7 @@ export interface KernelSize {
 
 const [NEGATIVES, ITEMS, SMALL_CATALOGUE, QUERIES, PARAMETERS] = [128, 100_000, 4000, 1024, 16 << 20];
 
-/** Made when it is first needed. */
+/** Created on first use. */
 function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => (made ??= make());
@@ -82,7 +82,7 @@ export async function kernelCases(device: Device, { d, heads, tokens }: KernelSi
   const o = random(tokens, d, 1);
   const wide = random(tokens, 4 * d, 0.3);
   const inner = wide.columns(0, 2 * d);
-  // As the models have it.
+  // As in the models.
   const headWidths = [d / heads];
   const uvqk = device.tensor(wide.shape, 'f32', headLayout(headWidths));
   device.upload(uvqk, await device.read(wide));
@@ -194,7 +194,7 @@ export async function kernelCases(device: Device, { d, heads, tokens }: KernelSi
       },
       {
         op: 'embedding_update lazy Adam',
-        // Every touched row with its moments is read and written; the summands come out of cache.
+        // Every touched row and its moments are read and written; the summands come from cache.
         work: { bytes: 24 * d * new Set(batch.item).size },
         run: () => {
           const gradient = { source: items(), contributions: [{ ids, source: x, scale: 1 }] };

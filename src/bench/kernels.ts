@@ -18,14 +18,14 @@ interface KernelRow {
   threads: number;
   ms: number;
   gflops?: number;
-  /** Of the FMA peak of as many threads. */
+  /** Share of the FMA peak of the same number of threads. */
   share?: number;
   gb_per_s?: number;
-  /** Of the read bandwidth of as many threads. */
+  /** Share of the read bandwidth of the same number of threads. */
   bandwidth_share?: number;
 }
 
-/** Repetitions of a kernel: at least `least`, at most `most`, and in between until `seconds` have passed, so that a short disturbance does not become the median. */
+/** Repetitions of a kernel: `least` to `most`, stopping once `seconds` have passed, so that a short disturbance is not the median. */
 const ROUNDS = { least: 7, most: 50, seconds: 0.7 };
 
 export function benchKernelsCommand() {
@@ -34,8 +34,8 @@ export function benchKernelsCommand() {
     .option('--d <width>', 'model width', countNumber, 256)
     .option('--heads <count>', 'attention heads', countNumber, 4)
     .option('--tokens <count>', 'tokens, in sequences of lognormal length', countNumber, 8192)
-    .option('--threads <count>', 'number of threads measured besides one thread (default: all cores)', countNumber)
-    .option('--only <op>', 'ops whose name contains this')
+    .option('--threads <count>', 'threads to measure in addition to one (default: all cores)', countNumber)
+    .option('--only <op>', 'only ops whose name contains this')
     .option('--json', 'one JSON object')
     .action(async ({ json, only = '', threads = availableParallelism(), ...size }) => {
       const reports = [];
@@ -84,19 +84,19 @@ export async function benchKernels(
   return { peak: { threads, isa, peak_gflops: most / 1e9, read_gb_per_s: bandwidth / 1e9 }, rows };
 }
 
-/** Two products for each one of forward; twice the rows to move. */
+/** Two products per forward product; twice the bytes. */
 function backwardWork({ flops, bytes }: Work): Work {
   return { ...(flops && { flops: 2 * flops }), ...(bytes && { bytes: 2 * bytes }) };
 }
 
-/** Whether a kernel was timed often and long enough; the first round warms up. */
+/** Whether a kernel was timed often and long enough; the first round is a warm-up. */
 function enough(...passes: number[][]): boolean {
   const rounds = passes[0]!.length - 1;
   const seconds = passes.flat().reduce((sum, one) => sum + one, 0);
   return rounds >= ROUNDS.most || (rounds >= ROUNDS.least && seconds >= ROUNDS.seconds);
 }
 
-/** Times commands on the stream itself, between two clocks, so that neither enqueueing nor promises are in the figure. */
+/** Times commands on the stream itself, between two clock ops, so that enqueueing and promises are not included. */
 class Bench {
   readonly #device: Device;
   readonly #peak: FmaPeak;

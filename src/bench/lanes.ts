@@ -1,5 +1,5 @@
-// `turbogr bench lanes`: the same sequences as one lane and as several smaller ones, whole training steps of the trainer's
-// own code, alternating in one process so that both meet the same machine.
+// `turbogr bench lanes`: the same sequences as one lane and as several smaller ones. Whole training steps of the trainer's
+// code, interleaved in one process so that both see the same machine conditions.
 
 import { Command } from '@commander-js/extra-typings';
 import { resolveConfig } from '../config/resolve.js';
@@ -14,9 +14,9 @@ import { median } from './measuring.js';
 import { drawBatch, drawLengths } from './random-batch.js';
 
 const ITEMS = 10_000;
-/** Steps of each kind before the first one that counts. */
+/** Warm-up steps of each kind. */
 const WARM = 2;
-/** Steps of few tokens before those: until then the engine still compiles what enqueues a step, which takes cores. */
+/** Tiny steps before those: meanwhile V8 still compiles the enqueueing code, which takes cores. */
 const COMPILE = 60;
 const FEW = 16;
 
@@ -35,16 +35,16 @@ interface LanesOptions {
 export interface LanesReport {
   lanes: number;
   tokens_per_lane: number;
-  /** Tokens per second, the median over steps. */
+  /** Tokens per second, median over steps. */
   one_lane: number;
   several_lanes: number;
-  /** several_lanes / one_lane: the median over pairs of neighbouring steps. */
+  /** several_lanes / one_lane, median over pairs of consecutive steps. */
   ratio: number;
 }
 
 export function benchLanesCommand() {
   return new Command('lanes')
-    .description('one large lane against several small ones of the same sequences, tokens per second')
+    .description('tokens per second with one large lane and with several small ones, on the same sequences')
     .option('--d <width>', 'model width', countNumber, 256)
     .option('--blocks <count>', 'blocks', countNumber, 4)
     .option('--heads <count>', 'attention heads', countNumber, 4)

@@ -1,4 +1,4 @@
-// What the benchmarks share: medians, the FMA peak and memory bandwidth of the same run.
+// Shared by the benchmarks: medians, and the FMA peak and memory bandwidth measured in the same run.
 
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
@@ -9,7 +9,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** On cores of 100 GFLOP/s. */
+/** Assuming 100 GFLOP/s per core. */
 const PEAK_ROUNDS_PER_SECOND = 5e8;
 
 /** FMA peak of all threads, FLOP/s, sampled between the measurements that are compared with it. */
@@ -19,7 +19,7 @@ export class FmaPeak {
   readonly #rounds: number;
   readonly #out: Tensor<'i64'>;
 
-  /** `seconds` a sample takes, about: long enough to meet the same disturbances as what is measured. */
+  /** `seconds`: approximate duration of a sample, long enough to see the same disturbances as the measurement. */
   constructor(device: Device, seconds = 0.01) {
     this.#device = device;
     this.#rounds = Math.round(seconds * PEAK_ROUNDS_PER_SECOND);
@@ -33,7 +33,7 @@ export class FmaPeak {
   }
 }
 
-/** Bytes per second that all threads read from memory, beyond any cache; the median of a few passes. */
+/** Bytes per second that all threads read from memory, not cache; median of a few passes. */
 export async function readBandwidth(device: Device): Promise<number> {
   using data = device.tensor([1, 64 << 20]);
   device.call('fill_constant').number(1).tensor(data).submit();

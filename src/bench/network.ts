@@ -1,12 +1,12 @@
-// `turbogr bench network`: four ranks as two nodes of two, with a slow link between them, in network namespaces that are made
-// for it and removed afterwards. Rows fetched over the link (one group of all ranks) against rows fetched inside a node
+// `turbogr bench network`: four ranks on two nodes of two, with a slow link between them, in temporary network namespaces.
+// Compares rows fetched over the link (one group of all ranks) with rows fetched inside a node
 // (groups of two, gradients reconciled between them); synchronous, exact and stale; rows sent in f32 and in FP16.
 //
-//   forward_ms      exchanges that fetch a step's rows, on the rank that comes to them last: transfer, not waiting
-//   comm_ms         all exchanges of a step, on the rank that is in them for the shortest time
-//   node_mb         what leaves a node over its link in a step
-//   exposed_rows    share of the step in which rows are sent, or sent again, and nothing is computed, on the rank that comes
-//                   to these exchanges last
+//   forward_ms      exchanges that fetch a step's rows, on the rank that enters them last: transfer, not waiting
+//   comm_ms         all exchanges of a step, on the rank that spends the least time in them
+//   node_mb         MB sent over a node's link per step
+//   exposed_rows    share of the step in which rows are sent, or sent again, and nothing is computed, on the rank that enters
+//                   these exchanges last
 //   exposed_sparse  the same for rows and their gradients
 //   exposed_comm    the same for all exchanges, on all ranks; wait, computing and free make up the rest
 
@@ -73,9 +73,9 @@ export function benchNetworkCommand() {
   return new Command('network')
     .description('four ranks on two nodes with a slow link: groups against one group, stale against synchronous')
     .option('--gbit <rate>', 'rate of the link', positiveNumber, 1)
-    .option('--steps <count>', 'steps of a turn', countNumber, 5)
-    .option('--turns <count>', 'turns of each scheme', countNumber, 3)
-    .option('--quick', 'a small table and few steps: shows that it works, measures little')
+    .option('--steps <count>', 'steps per round', countNumber, 5)
+    .option('--turns <count>', 'rounds of each scheme', countNumber, 3)
+    .option('--quick', 'a small table and few steps: a smoke test, not a measurement')
     .option('--json', 'one JSON object')
     .action(async ({ gbit, steps, turns, quick = false, json }) => {
       const why = whyNoNodeSpaces();
@@ -119,7 +119,7 @@ export function rowOf(
   { turns, changed }: SchemeTurns,
   steps: number,
 ): NetworkRow {
-  // Who comes first waits for the others: the shortest of all is the exchange itself.
+  // Early ranks wait for the others: the shortest time is the exchange itself.
   const onLast = (of: (turn: SchemeTurn) => number) => median(turns.map(turn => Math.min(...turn.map(of))));
   return {
     group_size: groupSize,

@@ -1,5 +1,5 @@
-// turbogr bench prepare: a synthetic log of KuaiRand's layout through `turbogr prepare`, beside what DuckDB alone needs to
-// sort and write the same columns, alternating, and how fast the finished store is read.
+// `turbogr bench prepare`: times `turbogr prepare` on a synthetic log in KuaiRand's layout, interleaved with DuckDB alone
+// sorting and writing the same columns, and measures how fast the finished store is read.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createReadStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -23,18 +23,18 @@ export interface PrepareBench {
   readonly rows: number;
   readonly memory: string;
   readonly rounds: number;
-  /** This and the other times: medians of the rounds. */
+  /** Times are medians over the rounds. */
   readonly seconds: number;
   readonly baseline_seconds: number;
-  /** prepare over DuckDB alone. */
+  /** Time of prepare / time of DuckDB alone. */
   readonly ratio: number;
-  /** The same in processor time, which a busy machine disturbs less. */
+  /** The same in CPU time, which a busy machine affects less. */
   readonly cpu_seconds: number;
   readonly baseline_cpu_seconds: number;
-  /** Of the whole process tree, the largest of the rounds: the sum of each process's own peak. */
+  /** Sum of the peaks of all processes in the tree, maximum over the rounds. */
   readonly peak_rss_mb: number;
   readonly read_tokens_per_s: number;
-  /** Seconds of each stage of our last turn. */
+  /** Seconds of each stage of prepare in the last round. */
   readonly stages: Readonly<Record<string, number>>;
 }
 
@@ -44,7 +44,7 @@ export function benchPrepareCommand() {
     .option('--rows <n>', 'events of the log', Number, 60_000_000)
     .option('--memory <size>', "limit of DuckDB's memory, for both", '1GB')
     .option('--log <file>', "use this log in KuaiRand's layout instead of making one")
-    .option('--rounds <n>', 'turns of each contestant', countNumber, 3)
+    .option('--rounds <n>', 'rounds of each program', countNumber, 3)
     .option('--json', 'print one JSON object')
     .action(async ({ rows, memory, log, rounds, json }) => {
       const folder = mkdtempSync(join(tmpdir(), 'turbogr-bench-prepare-'));
@@ -85,7 +85,7 @@ async function benchPrepare({ file, folder, memory, rounds }: BenchInput): Promi
   await readThrough(file);
   for (let round = 0; round < rounds; round++) {
     for (const contestant of contestants) await contestant();
-    contestants.reverse(); // whoever was last begins
+    contestants.reverse(); // the order alternates
   }
   const of = (times: readonly Timed[], key: keyof Timed): number => median(times.map(time => time[key]));
   const opened = SequenceStore.open(store);
@@ -115,7 +115,7 @@ async function prepared(args: readonly string[]): Promise<Timed & { peakRssMb: n
   return { seconds: (performance.now() - begin) / 1000, ...figures };
 }
 
-/** Both contestants find the log in the page cache, as far as it fits. */
+/** Loads the log into the page cache, as far as it fits, for both programs. */
 async function readThrough(file: string): Promise<void> {
   for await (const _piece of createReadStream(file, { highWaterMark: 1 << 20 })) continue;
 }
@@ -144,7 +144,7 @@ async function duckdbAlone({
   return { seconds: (performance.now() - begin) / 1000, cpuSeconds: (user + system) / 1e6 };
 }
 
-/** Tokens per second of random users' latest windows, copied into a batch's columns, after one warming pass. */
+/** Tokens per second when copying random users' latest windows into a batch, after one warm-up pass. */
 function readingSpeed(store: SequenceStore): number {
   const into = {
     item: new Int32Array(BATCH_TOKENS),
@@ -173,7 +173,7 @@ function readingSpeed(store: SequenceStore): number {
   return pass(READ_SECONDS);
 }
 
-/** Run this program with other arguments; figures are those of its whole process tree. */
+/** Runs this program with other arguments; figures cover its whole process tree. */
 async function runCommand(args: readonly string[]): Promise<{ peakRssMb: number; cpuSeconds: number }> {
   const child = spawn(process.execPath, [process.argv[1] ?? '', ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
   const seen = new Map<number, { peakRssMb: number; cpuSeconds: number }>();
@@ -215,7 +215,7 @@ function processTree({ pid }: ChildProcess): number[] {
 /** Ticks of /proc/<pid>/stat: 100 per second on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
-/** Peak memory and processor time so far; undefined where the system does not tell (no /proc) or the process has just ended. */
+/** Peak memory and CPU time so far; undefined without /proc or if the process has just ended. */
 function processFigures(pid: number): { peakRssMb: number; cpuSeconds: number } | undefined {
   try {
     const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];

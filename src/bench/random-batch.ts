@@ -1,11 +1,11 @@
-// Jagged batches for the benchmarks, the same ones every time.
+// Reproducible jagged batches for the benchmarks.
 //
 // B sequences, T tokens.
 
 import type { JaggedBatch } from '../tensor/jagged.js';
 import { Random } from '../util/random.js';
 
-/** Lognormal lengths (sigma 0.8, mean 200) up to the token budget, the last one cut to it; or all of one length. */
+/** Lognormal lengths (sigma 0.8, mean 200) up to the token budget, the last one truncated to it; or one fixed length. */
 export function drawLengths(tokens: number, length?: number): number[] {
   const random = new Random(1, 'bench lengths');
   const lengths: number[] = [];
@@ -18,13 +18,13 @@ export function drawLengths(tokens: number, length?: number): number[] {
 
 type DrawnBatch = Required<Omit<JaggedBatch, 'action'>>;
 
-/** Every item as often as any other. */
+/** Items drawn uniformly. */
 export function drawBatch(lengths: readonly number[], items: number): DrawnBatch {
   const random = new Random(1, 'bench batch');
   return fillBatch(lengths, random, () => random.below(items));
 }
 
-/** Item r about as often as 1 / (r + 1), Zipf's law; another batch for each number. */
+/** Item r with probability proportional to 1 / (r + 1) (Zipf's law); a different batch for each `number`. */
 export function drawPopularBatch(lengths: readonly number[], items: number, number: number): DrawnBatch {
   const random = new Random(1, 'bench popular batch', number);
   return fillBatch(lengths, random, () => Math.min(items - 1, Math.floor(items ** random.uniform()) - 1));
@@ -41,7 +41,7 @@ function fillBatch(lengths: readonly number[], random: Random, draw: () => numbe
     let now = 1_650_000_000;
     for (let i = 0; i < n; i++) {
       time[offsets[s]! + i] = now;
-      // Minutes within a session, at times days between two.
+      // Minutes within a session, occasionally days between sessions.
       now += Math.round(60 * random.exponential() * (random.below(20) === 0 ? 1500 : 1));
       nextTime[offsets[s]! + i] = now;
     }

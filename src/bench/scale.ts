@@ -1,9 +1,9 @@
-// `turbogr bench scale`: two ranks of one thread against one, the same tokens per rank. What two copies that do not
-// communicate reach in the same run is the machine's own limit: they share caches, memory and, in a virtual machine, cores.
+// `turbogr bench scale`: weak scaling from one to two single-threaded ranks, with the same tokens per rank. Two copies without
+// communication give the machine's limit: they share caches, memory bandwidth and, in a virtual machine, cores.
 //
-//   efficiency     step time of one rank / step time of two ranks that compute twice as much together
+//   efficiency     step time of one rank / step time of two ranks, with the same tokens per rank
 //   limit          the same for two copies
-//   compute_ratio, exposed_comm, wait, free    parts of the two ranks' time (docs/clusters.md)
+//   compute_ratio, exposed_comm, wait, free    shares of the two ranks' time (docs/clusters.md)
 
 import { Command, Option } from '@commander-js/extra-typings';
 import type { ConfigInput } from '../config/schema.js';
@@ -21,13 +21,13 @@ import { PAPER_PRESETS, type StepCase, widthCase } from './step.js';
 export interface ScaleRow extends TurnShares {
   model: string;
   d: number;
-  /** Of each rank. */
+  /** Per rank. */
   tokens: number;
   efficiency: number;
   limit: number;
 }
 
-/** Rows of the table: at least a million in the figures that count. */
+/** Rows of the table: at least a million in published figures. */
 const ROWS = 1_000_000;
 const QUICK: ScaleOptions = { rows: 100_000, turns: 2, turnSeconds: 0.2, stepSeconds: 0.1 };
 /** Negatives that a lane draws, shared by its tokens. */
@@ -45,11 +45,11 @@ const FEWEST_TOKENS = 1024;
 
 export function benchScaleCommand() {
   return new Command('scale')
-    .description('two ranks of one thread against one, and against two copies that do not communicate')
-    .addOption(new Option('--model <name...>', 'these instead of the usual ones').choices(Object.keys(MODELS)))
-    .option('--turns <count>', 'turns of each kind, one after the other', countNumber, 3)
+    .description('two single-threaded ranks compared with one, and with two copies that do not communicate')
+    .addOption(new Option('--model <name...>', 'models to measure (default: a selection)').choices(Object.keys(MODELS)))
+    .option('--turns <count>', 'rounds of each kind, interleaved', countNumber, 3)
     .option('--rows <count>', 'rows of the item table', countNumber)
-    .option('--quick', 'a smaller table and few short turns: shows that it works, measures little')
+    .option('--quick', 'a smaller table and few short rounds: a smoke test, not a measurement')
     .option('--json', 'one JSON object')
     .action(async ({ model = USUAL, turns, rows, quick = false, json }) => {
       const found = await benchScale(model, quick ? QUICK : { turns, rows });
@@ -61,7 +61,7 @@ export interface ScaleOptions {
   /** Of the item table. */
   rows?: number | undefined;
   turns?: number;
-  /** Seconds that a turn of steps and one step take, about, where a core does 50 GFLOP/s: large models get fewer tokens. */
+  /** Approximate seconds of a round and limit for one step, assuming 50 GFLOP/s per core: large models get fewer tokens. */
   turnSeconds?: number;
   stepSeconds?: number;
 }
@@ -122,7 +122,7 @@ function describe(rows: readonly ScaleRow[]): string {
   return [
     table(['model', 'D', 'tokens', 'efficiency', 'limit', 'of it', 'computing', 'exposed', 'waiting', 'free'], cells),
     '',
-    'Two ranks of one thread with the same tokens each, against one rank of one thread; limit: two copies of it without',
-    'communication. All three by turns in the same processes; medians of the turns.',
+    'Two single-threaded ranks compared with one, with the same tokens per rank; limit: two copies without communication.',
+    'All three interleaved in the same processes; medians over the rounds.',
   ].join('\n');
 }

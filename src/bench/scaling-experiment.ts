@@ -1,6 +1,6 @@
-// A scaling-law experiment: models of several widths on nested shares of one synthetic log, each cell an ordinary run for
-// each seed, whose folder says whether it is finished. All cells are judged by the same held-out users, at the epoch that suits
-// them best. The same options give the same log, the same runs and the same figures, on any number of threads.
+// A scaling-law experiment: models of several widths on nested shares of one synthetic log. Each cell is an ordinary run per
+// seed, in a folder that shows whether it is finished. All cells are evaluated on the same held-out users, at their best
+// epoch. The same options give the same log, runs and figures, with any number of threads.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,19 +16,19 @@ import { fitScalingLaw, type ScalingLaw, type ScalingPoint } from './scaling-law
 import { train } from '../jobs/train.js';
 
 export interface ScalingOptions {
-  /** Log, store and runs go here; what is finished stays. */
+  /** Folder of log, store and runs; finished ones are kept. */
   folder: string;
   /** Model widths D; depth is the same for all. */
   widths: readonly number[];
-  /** Training users of each share. A tenth as many again, of the whole log, are held out. */
+  /** Training users of each share. Another tenth of the whole log's users are held out. */
   users: readonly number[];
-  /** Most times that a cell reads a user, in steps about the same for all cells; early stopping usually ends it sooner. */
+  /** Maximum histories that a run reads, repeated ones included: about equal steps for all cells; early stopping usually ends sooner. */
   visits: number;
   videos: number;
   meanLength: number;
-  /** Of the log and of a cell's first run. */
+  /** Seed of the log and of a cell's first run. */
   seed: number;
-  /** Runs of a cell, with seeds one after the other; its loss is their mean. */
+  /** Runs per cell, with consecutive seeds; its loss is their mean. */
   seeds: number;
   threads?: number | undefined;
   onEvent?: (event: RunEvent, cell: string) => void;
@@ -46,7 +46,7 @@ export interface ScalingCell extends ScalingPoint {
 export interface ScalingRun {
   seed: number;
   loss: number;
-  /** The epoch that was chosen, from 1, and how many there were. */
+  /** The chosen epoch, counted from 1, and the number of epochs. */
   epoch: number;
   epochs: number;
   seconds: number;
@@ -64,7 +64,7 @@ export interface ScalingReport {
   law: ScalingLaw;
 }
 
-/** Share of the users that is held out to choose the epoch; as many again are left for tests, which are not made here. */
+/** Share of users held out to choose the epoch; as many more are reserved for tests, which this experiment does not run. */
 const HELD_OUT = 0.1;
 
 interface CellRun {
@@ -74,10 +74,10 @@ interface CellRun {
   seed: number;
 }
 
-/** Users between validations; small shares are read several times until then. */
+/** Users between two validations; small shares are read several times in between. */
 const VALIDATE_EVERY = 500;
 
-/** A run depends on nothing but its cell's size and its seed, so a grid can be extended without training anything again. */
+/** A run depends only on its cell's size and its seed, so a grid can be extended without retraining. */
 function runConfig({ visits, threads }: ScalingOptions, { width, share, seed }: CellRun): ConfigInput {
   return {
     recipe: 'plain',
@@ -94,7 +94,7 @@ function runConfig({ visits, threads }: ScalingOptions, { width, share, seed }: 
   };
 }
 
-/** Runs what is missing; undefined when it was aborted, after which the same call goes on. */
+/** Runs missing cells; undefined when aborted, after which the same call resumes. */
 export async function runScaling(options: ScalingOptions): Promise<ScalingReport | undefined> {
   const { folder, widths, users, videos, seed } = options;
   const store = join(folder, 'store');
@@ -131,12 +131,12 @@ interface Prepared {
   fingerprint: string;
 }
 
-/** A store of another log in this folder would be a mistake that nobody notices, so its fingerprint is in the report. */
+/** The fingerprint is in the report, so that a store of another log in this folder does not go unnoticed. */
 async function makeStore(options: ScalingOptions, store: string): Promise<Prepared> {
   const { folder, users, videos, meanLength, seed, signal } = options;
   if (!existsSync(join(store, 'index.json'))) {
     const log = join(folder, 'log.csv');
-    const all = Math.ceil(Math.max(...users) / (1 - 2 * HELD_OUT) / 0.95); // the draw of held-out users varies a little
+    const all = Math.ceil(Math.max(...users) / (1 - 2 * HELD_OUT) / 0.95); // the number of held-out users varies slightly
     await synthesize({ out: log, users: all, videos, meanLength, seed, margin: false, ...(signal && { signal }) });
     await prepare({ files: [log], out: store, split: `user:${HELD_OUT}`, force: true }, { ...(signal && { signal }) });
   }
@@ -165,7 +165,7 @@ async function trainRun(options: ScalingOptions, of: CellRun, at: { run: string;
   });
 }
 
-/** What is read back from `report.json`. */
+/** The part of `report.json` that is read. */
 const REPORT = z.object({
   reason: z.enum(['epochs', 'steps', 'patience', 'interrupted']),
   epoch: z.int(),
@@ -181,7 +181,7 @@ function readReport(run: string): z.infer<typeof REPORT> {
     return REPORT.parse(JSON.parse(readFileSync(path, 'utf8')));
   } catch (cause) {
     const remedy = `Remove it; the run is then tested again: npx turbogr resume ${run}`;
-    throw new UserError('damaged-report', `${path} is no report of a run`, remedy, { cause });
+    throw new UserError('damaged-report', `${path} is not a run report`, remedy, { cause });
   }
 }
 

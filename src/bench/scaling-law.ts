@@ -1,11 +1,11 @@
-// How held-out loss falls with the size of model and data: two power laws, of which the worse one rules. The form is that
-// of Kaplan et al. (2020), with the sharpness s of the bend between the two as a parameter of its own:
+// Held-out loss as a function of model and data size: two power laws, the larger of which dominates. The form of Kaplan et
+// al. (2020), with the sharpness s of the transition as a separate parameter:
 //
 //   L(N, D) = ((A / N^a)^s + (B / D^b)^s)^(1/s)
 //
-// N parameters, D training events. A is reached along N when there is data enough, B along D when the model is large
-// enough. For given a, b and s the law is linear in A^s and B^s once both sides are raised to s, so these come from least
-// squares on relative errors, and the other three from a search over a grid that narrows around its best.
+// N parameters, D training events. The first term dominates with enough data, the second with a large enough model. For
+// given a, b and s the law is linear in A^s and B^s after raising both sides to the power s, so these come from least
+// squares on relative errors; a, b and s from a grid search that narrows around its best point.
 
 export interface ScalingPoint {
   /** N. */
@@ -21,7 +21,7 @@ export interface ScalingLaw {
   a: number;
   b: number;
   s: number;
-  /** Root mean square of the losses' distances from the law. */
+  /** Root mean square residual. */
   error: number;
 }
 
@@ -62,13 +62,13 @@ function grid({ from, to }: SearchRange): number[] {
   return Array.from({ length: STEPS + 1 }, (_, i) => from * (to / from) ** (i / STEPS));
 }
 
-/** Two thirds as wide (in the logarithm), inside what makes sense. */
+/** Two thirds as wide (logarithmically), within sensible bounds. */
 function around(best: number, { from, to }: SearchRange, sense: SearchRange): SearchRange {
   const reach = (to / from) ** (1 / 3);
   return { from: Math.max(sense.from, best / reach), to: Math.min(sense.to, best * reach) };
 }
 
-/** The law of these exponents: x A^s + y B^s = 1, where x and y are the two terms relative to the measured loss. */
+/** The law for given exponents: x A^s + y B^s = 1, where x and y are the two terms relative to the measured loss. */
 function lawWith(points: readonly ScalingPoint[], shape: Pick<ScalingLaw, 'a' | 'b' | 's'>): ScalingLaw {
   const { a, b, s } = shape;
   let [xx, xy, yy, x1, y1] = [0, 0, 0, 0, 0];

@@ -6,7 +6,7 @@ import { lawAt, type ScalingLaw, type ScalingPoint } from './scaling-law.js';
 /** A panel's place and size in pixels; its frame is the plot without labels. */
 const PANEL = { width: 400, height: 320, left: 62, top: 48, gap: 84 };
 const TOTAL = { width: 2 * PANEL.width + PANEL.left + PANEL.gap + 24, height: PANEL.height + 144 };
-/** From few to many: light to dark, apart for every kind of eye (viridis). */
+/** From few to many: light to dark, colour-blind safe (viridis). */
 const COLOURS = ['#a8c93a', '#3fb774', '#22898d', '#365d8d', '#46317e', '#2a0845'];
 const INK = '#24292f';
 const FAINT = '#d8dee4';

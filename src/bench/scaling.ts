@@ -1,5 +1,5 @@
-// `turbogr bench scaling`: does more data, and do larger models, lower the loss on people never seen? A grid of runs on
-// a log made on the spot, a fitted law, a picture. Finished cells are kept, so a stopped run goes on by the same command.
+// `turbogr bench scaling`: do more data and larger models lower the loss on unseen users? A grid of runs on a generated log,
+// a fitted law, a plot. Finished cells are kept, so the same command resumes an interrupted run.
 import { join } from 'node:path';
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import type { RunEvent } from '../events/event.js';
@@ -18,22 +18,27 @@ function countNumbers(list: string): number[] {
 
 export function benchScalingCommand() {
   return new Command('scaling')
-    .description('held-out loss by size of model and data: a grid of runs, a fitted law, a picture')
+    .description('held-out loss by model and data size: a grid of runs, a fitted law, a plot')
     .option('--folder <folder>', 'log, store and runs; finished runs are kept', join('runs', 'scaling'))
     .option('--widths <list>', 'model widths', countNumbers, [8, 16, 32, 64])
-    .option('--users <list>', 'training users, each share holding the smaller ones', countNumbers, [500, 1000, 2000])
+    .option(
+      '--users <list>',
+      'training users of each share; larger shares contain the smaller ones',
+      countNumbers,
+      [500, 1000, 2000],
+    )
     .option(
       '--visits <count>',
-      'most times that a run reads a user; early stopping ends it sooner',
+      'maximum histories that a run reads, repeats included; early stopping may end it sooner',
       countNumber,
       160_000,
     )
     .option('--videos <count>', 'catalogue', countNumber, 500)
-    .option('--mean-length <events>', 'events of a user', countNumber, 50)
+    .option('--mean-length <events>', 'mean events per user', countNumber, 50)
     .option('--seed <number>', 'same seed, same figures', wholeNumber, 1)
-    .option('--seeds <count>', 'runs of each cell, whose mean counts', countNumber, 3)
-    .option('--threads <count>', 'worker threads; never changes a result', countNumber)
-    .option('--svg <file>', 'file of the picture (default: <folder>/scaling.svg)')
+    .option('--seeds <count>', 'runs per cell, which are averaged', countNumber, 3)
+    .option('--threads <count>', 'worker threads; does not affect results', countNumber)
+    .option('--svg <file>', 'file of the plot (default: <folder>/scaling.svg)')
     .option('--json', 'print the report as JSON')
     .action(async ({ json = false, svg, ...options }) => {
       const progress = new ProgressLine();
@@ -49,7 +54,7 @@ export function benchScalingCommand() {
       const report = await interruptible(signal => runScaling({ ...options, onEvent, onCell, signal }));
       progress.clear();
       if (!report) {
-        say('stopped; the same command goes on from here');
+        say('stopped; run the same command to resume');
         return;
       }
       const picture = svg ?? join(options.folder, 'scaling.svg');
@@ -76,7 +81,7 @@ function describe({ cells, law, heldOutEvents }: ScalingReport): string {
     ...users.map(share => at(width, share).loss.toFixed(4)),
   ]);
   return [
-    `held-out loss (cross-entropy over the whole catalogue, nats) on ${formatCount(heldOutEvents)} events of users nobody trained on`,
+    `held-out loss (cross-entropy over the whole catalogue, nats) on ${formatCount(heldOutEvents)} events of users that no run trained on`,
     '',
     table(header, rows),
     '',

@@ -24,13 +24,13 @@ export interface StepCase {
   blocks: number;
   heads: number;
   tokens: number;
-  /** Every sequence has this length; lognormal of mean 200 when absent. */
+  /** Length of every sequence; default: lognormal lengths of mean 200. */
   length?: number;
   items: number;
-  /** Rows that move at a step: all, or those with a gradient. */
+  /** Rows that a step updates: all, or those with a gradient. */
   table: 'adamw' | 'lazy-adam';
   outputSlots?: number;
-  /** Every sequence computed at the length of the longest, as padded frameworks do; padding is not trained on. */
+  /** Pads every sequence to the longest, as padded frameworks do; padding is not trained on. */
   padded?: boolean;
   timeBias?: 'buckets' | 'power';
   timeBuckets?: 32 | 128;
@@ -70,7 +70,7 @@ export function paperCase(model: string): StepCase {
   return found;
 }
 
-/** The usual model at a width. */
+/** The default model at a given width. */
 export function widthCase(d: number): StepCase {
   return { ...USUAL, d, heads: headsOf(d) };
 }
@@ -83,7 +83,7 @@ const PRESETS: Record<string, Partial<StepCase>> = {
   ...PAPER_PRESETS,
 };
 
-/** Seconds of a step, about, above which a batch of a few tokens warms up for it. */
+/** Above this estimated step time in seconds, warm-up uses a batch of a few tokens. */
 const LONG_STEP = 2;
 const WARM_TOKENS = 256;
 /** About 5 ms of one core. */
@@ -112,27 +112,27 @@ export interface StepReport {
   /** Median FMA peak of the same threads, measured before every step. */
   peak_gflops: number;
   peak_rss_mb: number;
-  /** Calls from JavaScript to enqueue a step, what they cost, and their share of the step. */
+  /** Native calls to enqueue a step, time per call, and their share of the step. */
   crossings: number;
   crossing_us: number;
   crossing_share: number;
-  /** All that JavaScript does to enqueue a step: those calls, memory, uploads, the tape. */
+  /** Total JavaScript time to enqueue a step: these calls, memory, uploads, the tape. */
   enqueue_ms: number;
 }
 
 export function benchStepCommand() {
   return new Command('step')
     .description('whole training steps as a share of the FMA peak')
-    .addOption(new Option('--preset <name>', 'a known case').choices(Object.keys(PRESETS)))
+    .addOption(new Option('--preset <name>', 'a predefined case').choices(Object.keys(PRESETS)))
     .addOption(new Option('--kind <model>', 'architecture').choices(['hstu', 'fuxi', 'sasrec'] as const))
     .option('--d <width>', 'model width', countNumber)
     .option('--blocks <count>', 'blocks', countNumber)
     .option('--heads <count>', 'attention heads', countNumber)
-    .option('--tokens <count>', 'tokens of a batch', countNumber)
-    .option('--length <events>', 'one length for every sequence instead of lognormal ones of mean 200', countNumber)
+    .option('--tokens <count>', 'tokens per batch', countNumber)
+    .option('--length <events>', 'fixed sequence length (default: lognormal, mean 200)', countNumber)
     .option('--items <count>', 'catalogue', countNumber)
     .option('--threads <count>', 'number of threads (default: all cores)', countNumber)
-    .option('--steps <count>', 'steps to take the median of', countNumber)
+    .option('--steps <count>', 'number of measured steps; the median is reported', countNumber)
     .option('--json', 'one JSON object')
     .action(async ({ json, preset, threads, steps, ...given }) => {
       const chosen = { ...USUAL, ...(preset && PRESETS[preset]) };
@@ -161,12 +161,12 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
   const work = { useful: sum(n => definition.flops(n)), paper: sum(paperFlops({ ...size, parameters })!) };
   const batch = drawBatch(lengths, size.items);
   real.forEach((n, s) => batch.target.fill(-1, batch.offsets[s]! + n, batch.offsets[s + 1]));
-  // About ten seconds of steps where a core does 50 GFLOP/s, two steps at least; the first ones warm caches and memory up.
+  // About ten seconds of steps, assuming 50 GFLOP/s per core; at least two after the warm-up.
   const guess = work.useful / (50e9 * device.stats().threads);
   // The peak is sampled long enough to see the same disturbances as the steps that are compared with it.
   const peak = new FmaPeak(device, Math.min(1, Math.max(0.01, guess / 5)));
   const count = options.steps ?? Math.max(2, Math.min(30, Math.round(10 / guess)));
-  // A longer step is warmed up for by a short one: it touches all weights and their optimiser state.
+  // Long steps are warmed up by a short one, which touches all weights and their optimiser state.
   const long = guess > LONG_STEP;
   const warm = long ? 1 : 2;
   const first = long ? drawBatch([Math.min(WARM_TOKENS, size.tokens)], size.items) : batch;
@@ -218,7 +218,7 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
   };
 }
 
-/** As many heads of 64 or more as divide the width. */
+/** The most heads of width 64 or more that divide the model width. */
 function headsOf(d: number): number {
   let heads = Math.max(1, d >> 6);
   while (d % heads !== 0) heads--;
@@ -260,8 +260,8 @@ function commands(device: Device): number {
 }
 
 /**
- * What enqueueing one op costs JavaScript, while an earlier op computes as in a step: a call to an idle stream would also
- * pay for waking its thread. One compute thread, so that JavaScript has a core to itself.
+ * JavaScript time to enqueue one op while an earlier op computes, as in a step: a call to an idle stream would include waking
+ * its thread. One compute thread, so that JavaScript has its own core.
  */
 async function crossingSeconds(): Promise<number> {
   using device = Device.open({ threads: 1 });
@@ -296,7 +296,7 @@ function describe(report: StepReport): string {
     ['peak memory', `${formatCount(report.peak_rss_mb)} MB resident`],
     [
       'crossings',
-      `${report.crossings} calls of ${report.crossing_us.toFixed(2)} us: ${formatShare(report.crossing_share)} of the step; enqueueing in all ${report.enqueue_ms.toFixed(2)} ms`,
+      `${report.crossings} calls of ${report.crossing_us.toFixed(2)} us: ${formatShare(report.crossing_share)} of the step; enqueueing in total ${report.enqueue_ms.toFixed(2)} ms`,
     ],
   ];
   return table(['', ''], rows).trim();

@@ -1,5 +1,5 @@
-// How fast a folder's disk takes a checkpoint: one file written and flushed, and the time of a small flush, which every
-// durable event costs.
+// Disk speed of a folder: write throughput, as for a checkpoint, and the latency of a small flush, as for every durable
+// event.
 
 import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';

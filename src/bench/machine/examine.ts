@@ -1,4 +1,4 @@
-// What `turbogr doctor` looks at: facts of this machine, each measured or read where it stands.
+// What `turbogr doctor` examines: facts about this machine, measured or read from the system.
 
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
@@ -76,7 +76,7 @@ function memory(): Examination['memory'] {
   };
 }
 
-/** What can be had without swapping: page cache counts as free. */
+/** Memory available without swapping; page cache counts as free. */
 function availableMemory(): number | undefined {
   if (!existsSync('/proc/meminfo')) return undefined;
   const kilobytes = /^MemAvailable:\s+(\d+) kB/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1];

@@ -1,5 +1,5 @@
-// What an examination means: what would fail, what would be slow, and what to do about it. Pure, so that machines we do not
-// have can be tested.
+// Interprets an examination: what would fail, what would be slow, and the remedy. A pure function, so that it can be tested
+// for machines we do not have.
 
 import type { Examination } from './examine.js';
 
@@ -30,17 +30,17 @@ function core({ core, cpu, target }: Examination): Finding[] {
   if (core.kernels === 'portable') {
     const what = target.includes('x64')
       ? 'this CPU (or its virtual machine) offers no AVX2, FMA and F16C: portable kernels, about 4 to 8 times slower'
-      : 'kernels for this processor are the portable ones, compiled by Rust without hand-written vector code';
+      : 'this processor uses the portable kernels, without hand-written vector code';
     const remedy = target.includes('x64')
       ? 'Use a CPU of 2013 or later; in a virtual machine, pass the host CPU through.'
-      : 'Results are right, only slower; train on x64 with AVX2 where speed matters.';
+      : 'Results are correct, only slower; train on x64 with AVX2 if speed matters.';
     found.push({ level: 'slow', what, remedy });
   }
   if (cpu.load > cpu.usable) {
     found.push({
       level: 'slow',
-      what: `the load is ${cpu.load.toFixed(1)} on ${cpu.usable} usable cores: other work competes, figures above are low`,
-      remedy: 'Measure again when the machine is idle; results of training do not change, only its speed.',
+      what: `the load is ${cpu.load.toFixed(1)} on ${cpu.usable} usable cores: other processes compete, so the figures above are low`,
+      remedy: 'Measure again when the machine is idle. Load affects only the speed of training, not its results.',
     });
   }
   return found;
@@ -58,7 +58,7 @@ function memory({ memory }: Examination): Finding[] {
   if (memory.hugePages === 'never') {
     found.push({
       level: 'slow',
-      what: 'transparent huge pages are off: large models lose some percent to page walks',
+      what: 'transparent huge pages are off: large models lose a few percent to page walks',
       remedy: 'As root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled',
     });
   }
@@ -93,12 +93,12 @@ function disk({ disk }: Examination): Finding[] {
   const found: Finding[] = [];
   if (disk.freeBytes < GIGABYTE) {
     const what = `${(disk.freeBytes / GIGABYTE).toFixed(1)} GB free in ${disk.folder}`;
-    found.push({ level: 'fails', what, remedy: 'Make room, or keep runs and stores on another disk.' });
+    found.push({ level: 'fails', what, remedy: 'Free some space, or keep runs and stores on another disk.' });
   }
   if (disk.writeBytesPerSecond < 50e6) {
     found.push({
       level: 'slow',
-      what: `${disk.folder} takes ${(disk.writeBytesPerSecond / 1e6).toFixed(0)} MB/s: checkpoints will hold training up`,
+      what: `${disk.folder} takes ${(disk.writeBytesPerSecond / 1e6).toFixed(0)} MB/s: checkpoints will slow training down`,
       remedy: 'Keep runs and stores on a local SSD.',
     });
   }

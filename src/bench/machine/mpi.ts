@@ -1,4 +1,4 @@
-// Which MPI this machine has, and which launcher fits: read from the programs on the PATH, nothing is started with them but
+// Which MPI this machine has, and which launcher matches it: from the programs on the PATH, which are only run with
 // `--version` and `-show`.
 
 import { spawnSync } from 'node:child_process';
@@ -8,7 +8,7 @@ import { delimiter, join } from 'node:path';
 export type MpiFamily = 'Open MPI' | 'MPICH' | 'Intel MPI' | 'unknown';
 
 export interface MpiFound {
-  /** The program that starts ranks here; absent where there is none. */
+  /** The program that starts ranks here, if any. */
   launcher?: { path: string; family: MpiFamily; version: string };
   /** The C compiler wrapper that the shim is compiled with. */
   compiler?: { path: string; family: MpiFamily };

@@ -1,5 +1,5 @@
-// How much of the negative path can be seen from outside: time in which it runs and nothing is computed. Its work beside
-// computing costs no time of its own on an accelerator's host; here it shares the cores, which the length of a step shows.
+// Exposed time of the negative path: time in which it runs and nothing else is computed. On an accelerator's host the hidden
+// part would be free; here it shares the cores, which shows in the step time.
 
 import type { Span } from '../../events/chrome-trace.js';
 
@@ -11,7 +11,7 @@ export function exposedTime(spans: readonly Span[], isPath: (span: Span) => bool
 
 type Interval = [start: number, end: number];
 
-/** In order, without overlaps. */
+/** Sorted and merged. */
 function merged(spans: readonly Span[]): Interval[] {
   const intervals: Interval[] = [];
   for (const { start, end } of spans.toSorted((a, b) => a.start - b.start)) {

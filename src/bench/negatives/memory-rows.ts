@@ -1,5 +1,5 @@
-// Memory that negatives add to a loss at D = 1024, against a tensor of all negatives' rows: rows read where they
-// are, and rows fetched beside the table in FP16, a hundred positions at a time.
+// Memory that negatives add to a loss at D = 1024, relative to a materialised tensor of all their rows: rows read in place,
+// and rows fetched in FP16, a hundred positions at a time.
 //
 // T tokens, R negatives per token, D width.
 
@@ -21,7 +21,7 @@ const PAPER = [
 
 export async function memoryRows({ tokens, threads }: NegativesSize): Promise<NegativesRow[]> {
   const rows: NegativesRow[] = [];
-  // Gradient and unit vectors of the states are there for the positives too: what one negative needs is not counted.
+  // Gradient and unit vectors of the states are needed for the positives too, so the memory with one negative is subtracted.
   const single = await addedBytes({ tokens, count: 1, segment: 0, threads });
   for (const segment of [0, SEGMENT]) {
     for (const [count, paper] of PAPER) {

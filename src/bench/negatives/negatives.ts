@@ -1,5 +1,5 @@
-// `turbogr bench negatives`: what negatives cost in memory, time and look-ups, plain, shared, from a pool and in FP16, beside
-// the TurboGR paper's figures; the full softmax over a large catalogue; a table of many million rows.
+// `turbogr bench negatives`: memory, time and look-ups of negatives (plain, shared, pooled, FP16), next to the TurboGR paper's
+// figures; full softmax over a large catalogue; a table of many million rows.
 
 import { Command, Option } from '@commander-js/extra-typings';
 import { countNumber } from '../../util/number-flags.js';
@@ -23,11 +23,11 @@ export function benchNegativesCommand() {
     .option('--blocks <count>', 'HSTU blocks of the steps', countNumber, 2)
     .option('--tokens <count>', 'tokens of a step', countNumber, 8192)
     .option('--items <count>', 'items of the steps', countNumber, 200_000)
-    .option('--steps <count>', 'turns of each setting, and steps of the table', countNumber, 5)
+    .option('--steps <count>', 'rounds per setting, and steps on the large table', countNumber, 5)
     .option('--catalogue <count>', 'items of the full softmax', countNumber, 1_000_000)
     .option('--table-rows <count>', 'rows of the FP16 table', countNumber, 32_000_000)
-    .option('--threads <count>', 'all cores by default', countNumber)
-    .option('--quick', 'small sizes: that it runs, not what it costs')
+    .option('--threads <count>', 'number of threads (default: all cores)', countNumber)
+    .option('--quick', 'small sizes: a smoke test, not a measurement')
     .option('--json', 'one JSON object')
     .action(async ({ json, quick, only, ...given }) => {
       const size = quick ? { ...given, ...QUICK } : given;
@@ -36,7 +36,7 @@ export function benchNegativesCommand() {
     });
 }
 
-/** One part after the other; each has a device of its own. */
+/** Parts run one after the other, each on its own device. */
 export async function benchNegatives(size: NegativesSize, parts: readonly NegativesPart[]): Promise<NegativesRow[]> {
   const rows: NegativesRow[] = [];
   for (const part of parts) rows.push(...(await PARTS[part](size)));

@@ -1,10 +1,10 @@
-// One measured figure of `turbogr bench negatives`, and the sizes that decide what is measured.
+// One measured figure of `turbogr bench negatives`, and the problem sizes.
 
 export interface NegativesRow {
   name: string;
   value: number;
   unit: string;
-  /** What the paper reports for the same thing, where it does. */
+  /** The paper's figure for the same quantity, if it reports one. */
   paper?: string;
 }
 

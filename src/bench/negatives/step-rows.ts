@@ -1,6 +1,6 @@
-// Steps of the trainer with each way to use negatives, taken by turns: their time, the loss's share, the exposed share of
-// drawing and fetching, and look-ups. Each turn enqueues several steps, as the trainer does, so that work of the next one
-// can run ahead; the first of them is not counted.
+// Training steps with each configuration of negatives, interleaved: step time, the loss's share, the exposed share of drawing
+// and fetching, and look-ups. Each round enqueues several steps, as the trainer does, so that work of the next step can run
+// ahead; the first step of a round is a warm-up.
 //
 // R negatives per token, k sharing factor, P rows of a pool.
 
@@ -59,7 +59,7 @@ const PATH = new Set([
 const LOSS = new Set(['sampled_softmax', 'shared_loss', 'pooled_loss']);
 const UPDATE = new Set(['embedding_update', 'embedding_reduce']);
 const APPLY = STAGES.indexOf('apply');
-/** Steps of a turn. */
+/** Steps per round. */
 const TURN = 3;
 
 /** Microseconds of a step and of its parts. */
@@ -83,7 +83,7 @@ export async function stepRows(size: NegativesSize): Promise<NegativesRow[]> {
     for (const { learner, samples } of learners) {
       device.recordSpans(true);
       const losses: Promise<number>[] = [];
-      // Steps 2, 3 and 4 of every 16 count nothing.
+      // On these steps the learner does not count negatives: 2, 3 and 4 of every 16.
       for (let i = 0; i < TURN; i++) {
         losses.push((await learner.step([batch], { step: 2 + i + 16 * round, totalSteps: 1000 })).loss);
       }
@@ -91,7 +91,7 @@ export async function stepRows(size: NegativesSize): Promise<NegativesRow[]> {
       await device.sync();
       const { spans } = device.spans();
       device.recordSpans(false);
-      if (round > 0) samples.push(timeSteps(spans)); // the first round warms up
+      if (round > 0) samples.push(timeSteps(spans)); // the first round is a warm-up
     }
   }
   const timed = new Map(
@@ -142,7 +142,7 @@ function comparisons(timed: ReadonlyMap<Setting, Timed>): NegativesRow[] {
     value: (100 * (cost(shared) - cost(real))) / (cost('R = 128') - cost(real)),
     unit: '%',
   });
-  /** Loss, table update, and what can be seen of drawing and fetching. */
+  /** Loss, table update, and the exposed part of drawing and fetching. */
   const whole = (when: string, name: Setting): NegativesRow => ({
     name: `whole loss ${when}, ${name}, of the step`,
     value: (100 * (cost(name) + timed.get(name)!.exposed)) / timed.get(name)!.step,
@@ -157,7 +157,7 @@ function comparisons(timed: ReadonlyMap<Setting, Timed>): NegativesRow[] {
   ];
 }
 
-/** Rows that a token asks the table for, positives aside. */
+/** Table rows read per token, without the positives. */
 function lookups({ count = 0, pool = 0 }: NegativesInput, tokens: number): number {
   return pool > 0 ? pool / tokens : count;
 }

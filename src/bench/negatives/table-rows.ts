@@ -1,5 +1,5 @@
-// A table of many million rows in FP16, with one accumulator a row: that it trains on this machine, how long a step takes
-// and how much memory the process holds.
+// A table of many million rows in FP16 with one accumulator per row: shows that it trains on this machine, the time of a
+// step, and the memory of the process.
 
 import { resolveConfig } from '../../config/resolve.js';
 import { Device } from '../../native/device.js';

@@ -1,4 +1,4 @@
-// Fused attention against the composition of separate ops that stores n x n numbers: one sequence, time and memory.
+// Fused attention against a composition of separate ops that stores n x n matrices: time and memory of one sequence.
 //
 // n tokens, h heads, a = v width of a head.
 
@@ -45,7 +45,7 @@ async function measure({ quick, threads }: SectionOptions): Promise<PaperRow[]> 
   ];
 }
 
-/** What the work measures, and the memory that a device of its own reserved for it. */
+/** Result of `work`, and the memory that a separate device reserved for it. */
 async function onDevice(
   how: { threads?: number },
   work: (device: Device) => Promise<number>,
@@ -87,7 +87,7 @@ async function fusedMillis(device: Device, rounds: number): Promise<number> {
   });
 }
 
-/** Median milliseconds of a few rounds, after one to warm up. */
+/** Median milliseconds of a few rounds, after one warm-up round. */
 export async function timed(device: Device, rounds: number, work: () => void): Promise<number> {
   const times: number[] = [];
   for (let round = 0; round <= rounds; round++) {

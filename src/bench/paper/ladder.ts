@@ -1,5 +1,5 @@
-// The ladder: from a padded, unfused, unbalanced, synchronous baseline to the full system, one switch at a time. The
-// lanes of a step are those of as many ranks, each timed alone here, and the step takes as long as the slowest of them.
+// The ablation ladder: from a padded, unfused, unbalanced, synchronous baseline to the full system, one switch at a time.
+// Each lane stands for one rank and is timed alone; the step takes as long as the slowest.
 //
 // The unfused rungs are sums of two measurements of the same run: the step without its fused attention, and the same
 // attention composed of separate ops (unfused-attention.ts).
@@ -75,7 +75,7 @@ function rowOf(name: string, micros: number, before: number | undefined): PaperR
   };
 }
 
-/** Milliseconds of the slowest rank. */
+/** Step time of the slowest rank in milliseconds. */
 async function measureRung(rung: Rung, lengths: readonly number[], options: SectionOptions): Promise<number> {
   using device = Device.open(options.threads === undefined ? {} : { threads: options.threads });
   const longest = Math.max(...lengths);
@@ -96,7 +96,7 @@ async function measureRung(rung: Rung, lengths: readonly number[], options: Sect
   return Math.max(...totals);
 }
 
-/** Every rank takes the same number of sequences, as they come. */
+/** Every rank takes the same number of sequences, in order. */
 function dealtInOrder(sequences: number): Int32Array {
   return Int32Array.from({ length: sequences }, (_, i) => Math.floor((i * RANKS) / sequences));
 }
@@ -121,7 +121,7 @@ async function unfusedMillis(device: Device, lengths: readonly number[], constan
   return total;
 }
 
-/** Microseconds per token of steps of several lanes in one process, without and with overlap, by turns. */
+/** Microseconds per token of steps with several lanes in one process, without and with overlap, interleaved. */
 async function overlapMicros(lengths: readonly number[], { threads, quick }: SectionOptions): Promise<number[]> {
   using device = Device.open(threads === undefined ? {} : { threads });
   const cases = (['off', 'on'] as const).map(overlap => ({

@@ -1,4 +1,4 @@
-// Linearity of Table 1, and where the time of a step goes on several ranks: two ranks of this machine (`turbogr bench scale`).
+// Linearity of Table 1, and how step time divides on several ranks: two ranks on this machine (`turbogr bench scale`).
 
 import { totalmem } from 'node:os';
 import { UserError } from '../../util/errors.js';
@@ -33,7 +33,7 @@ const QUICK: ScaleOptions = { rows: ROWS, turns: 3, turnSeconds: 1.5, stepSecond
 /** A step of these takes tens of seconds, and a table of a million rows 4 GB. */
 const LARGE: ScaleOptions = { rows: ROWS, turns: 2 };
 const LARGE_WIDTH = 1024;
-/** Of the machine's memory, that two ranks may take. */
+/** Share of the machine's memory that two ranks may use. */
 const SHARE = 0.6;
 
 export const linearity: Section = {
@@ -71,7 +71,7 @@ function partOf({ model, linearity: published, parts }: Published): Part {
   }
 }
 
-/** What was measured, or why it was not. */
+/** The measurement, or why there is none. */
 async function scaled(model: string, quick: boolean): Promise<ScaleRow | string> {
   if (quick && !QUICK_MODELS.has(model)) return 'left out by --quick';
   const [needed, there] = [bytesOf(paperCase(model)) / 2 ** 30, totalmem() / 2 ** 30];
@@ -86,7 +86,7 @@ async function scaled(model: string, quick: boolean): Promise<ScaleRow | string>
   }
 }
 
-/** Of two ranks, about, each with a model of its own and a joint one: weights, gradients, moments, table, activations. */
+/** Approximate memory of two ranks, each with a separate and a joint model: weights, gradients, moments, table, activations. */
 function bytesOf({ kind, d, blocks, length = 0 }: StepCase): number {
   const parameters = (kind === 'fuxi' ? 12 : 5) * d * d * blocks;
   return 4 * (16 * parameters + 4 * ROWS * d) + 2 * 4 * 16 * length * d * blocks;

@@ -8,7 +8,7 @@ interface Published {
   model: string;
   /** M parameters. */
   millions: number;
-  /** TFLOP of a device's step, samples per second of all devices. */
+  /** TFLOP per device and step; samples per second of all devices. */
   tflop: number;
   samples: number;
   /** %. */
@@ -28,7 +28,7 @@ const PUBLISHED: readonly Published[] = [
   { model: 'fuxi-long', millions: 201.55, tflop: 11.54, samples: 574.39, mfu: 54.71 },
 ];
 
-/** Above so many million parameters the quick form takes one sequence, and of the largest models, tens of seconds each, one step. */
+/** Million parameters above which the quick form uses one sequence, and above which one step. */
 const [MEDIUM, LARGE] = [5, 50];
 const QUICK_STEPS = 3;
 

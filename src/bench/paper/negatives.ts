@@ -1,4 +1,4 @@
-// What negatives cost, as `turbogr bench negatives` measures it, beside the paper's figures.
+// The cost of negatives, as measured by `turbogr bench negatives`, next to the paper's figures.
 
 import { benchNegatives, type NegativesPart } from '../negatives/negatives.js';
 import type { PaperRow, Section, SectionOptions } from './row.js';

@@ -1,5 +1,5 @@
-// The paper's figures of hierarchical sparse parallelism and of semi-asynchronous training: four ranks on two nodes of this
-// machine with a slow link between them (`turbogr bench network`).
+// The paper's figures for hierarchical sparse parallelism and semi-asynchronous training, measured with four ranks on two
+// simulated nodes with a slow link (`turbogr bench network`).
 
 import { UserError } from '../../util/errors.js';
 import { formatCount, formatShare } from '../../util/terminal.js';
@@ -24,7 +24,7 @@ interface Comparison {
   to: SchemeName;
   value: (row: NetworkRow) => number;
   unit: string;
-  /** Of the step, beside the value. */
+  /** Share of the step, printed after the value. */
   share?: (row: NetworkRow) => number;
 }
 
@@ -118,7 +118,7 @@ async function measure({ quick }: SectionOptions): Promise<PaperRow[]> {
   });
 }
 
-/** What was measured, or why it was not. */
+/** The measurement, or why there is none. */
 async function measureSchemes(quick: boolean): Promise<ReadonlyMap<string, NetworkRow> | string> {
   const how = quick ? { steps: 2, turns: 2 } : { steps: 5, turns: 3 };
   try {

@@ -1,5 +1,5 @@
-// `turbogr bench paper`: the paper's tables with ours beside them. What has been measured is kept part by part, so that a run
-// that was stopped goes on where it was; `--only` measures some sections.
+// `turbogr bench paper`: the paper's tables next to ours. Measured parts are saved one by one, so that an interrupted run
+// resumes where it stopped; `--only` selects sections.
 
 import { cpus } from 'node:os';
 import { join } from 'node:path';
@@ -27,12 +27,16 @@ function sectionList(text: string): string[] {
 
 export function benchPaperCommand() {
   return new Command('paper')
-    .description("the paper's tables with ours beside them, measured here; goes on where it was stopped")
-    .option('--quick', 'minutes instead of hours; what was measured in the whole form already is kept')
-    .option('--only <sections>', `some of ${SECTIONS.map(({ id }) => id).join(', ')}; separated by commas`, sectionList)
-    .option('--out <folder>', 'where paper.md, paper.json and the pictures go', 'runs/bench-paper')
-    .option('--fresh', 'measure these sections again, whatever is known of them')
-    .option('--peer <python>', 'a Python with torch, such as python3: its steps beside ours')
+    .description("the paper's tables next to ours, measured on this machine; resumes after an interruption")
+    .option('--quick', 'minutes instead of hours; full measurements that exist are kept')
+    .option(
+      '--only <sections>',
+      `sections, separated by commas: ${SECTIONS.map(({ id }) => id).join(', ')}`,
+      sectionList,
+    )
+    .option('--out <folder>', 'output folder for paper.md, paper.json and the pictures', 'runs/bench-paper')
+    .option('--fresh', 'measure these sections again, even if they were measured before')
+    .option('--peer <python>', 'a Python with torch, such as python3, to compare steps with PyTorch')
     .option('--threads <count>', 'threads (default: all cores)', countNumber)
     .option('--json', 'print one JSON object')
     .action(async ({ quick = false, only, out, fresh = false, threads, peer, json = false }) => {
@@ -52,7 +56,7 @@ interface Keeping {
   progress: boolean;
 }
 
-/** Measures what is missing, part by part; files are whole after each of them. */
+/** Measures missing parts one by one; files are complete after each. */
 async function measureAll(sections: readonly Section[], options: SectionOptions, keeping: Keeping): Promise<void> {
   const { report, out, fresh, progress } = keeping;
   const { quick } = options;
@@ -93,7 +97,7 @@ async function fmaPeak(threads: number | undefined): Promise<number> {
   return median(peak.samples) / 1e9;
 }
 
-/** Share of the cores that was busy for a moment in which this process did nothing. */
+/** Share of the cores that is busy while this process is idle. */
 async function busyShare(): Promise<number> {
   const sums = () => {
     const times = cpus().map(({ times: { user, nice, sys, idle, irq } }) => ({

@@ -73,14 +73,14 @@ async function ourStep(batch: JaggedBatch, longest: number, { threads, quick }: 
   return median(times);
 }
 
-/** What the peer measured, or why it did not. */
+/** The peer's measurement, or why there is none. */
 async function ask(python: string, request: object): Promise<z.infer<typeof ANSWER> | string> {
   const ended = await new Promise<string | { code: number | null; out: string; error: string }>(resolve => {
     const peer = spawn(python, [SCRIPT], { stdio: 'pipe' });
     let [out, error] = ['', ''];
     peer.stdout.on('data', (piece: Buffer) => (out += piece.toString()));
     peer.stderr.on('data', (piece: Buffer) => (error += piece.toString()));
-    peer.stdin.on('error', () => undefined); // it ended before it had read all; its exit says why
+    peer.stdin.on('error', () => undefined); // it ended before it had read everything; its exit status says why
     peer.on('error', cause => resolve(`${python} cannot be started: ${cause.message}`));
     peer.on('close', code => resolve({ code, out, error }));
     peer.stdin.end(JSON.stringify(request));

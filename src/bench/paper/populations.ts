@@ -1,4 +1,4 @@
-// Whose lengths the ranks are balanced for: KuaiRand's, and short histories as of a shop; with the paper's figures of both.
+// Length distributions to balance: KuaiRand's, and short histories like a shop's; with the paper's figures for both.
 
 import { resolveShape } from '../../data/synth/shape.js';
 import { Random } from '../../util/random.js';
@@ -9,12 +9,12 @@ export interface Population {
   name: string;
   /** Events of each user. */
   lengths: () => Int32Array;
-  /** Of the model: longer histories are cut. */
+  /** Longest sequence of the model: longer histories are cut. */
   maxLength: number;
-  /** Token budget of a rank: simulated, measured. */
+  /** Token budget per rank: simulated, measured. */
   tokens: number;
   measuredTokens: number;
-  /** Of the paper; `delay`: what the average rank waits. */
+  /** The paper's figures; `delay`: waiting of the average rank. */
   paper: { waiting: string; difference: string; step: string; delay?: string };
 }
 
@@ -42,7 +42,7 @@ export const POPULATIONS: readonly Population[] = [
   },
 ];
 
-/** Lengths of a log of short histories, geometric with the mean of Amazon-like logs, two at least. */
+/** Lengths of short histories: geometric with the mean of Amazon-like logs, at least two. */
 function shortLengths(): Int32Array {
   const random = new Random(1, 'short histories');
   return Int32Array.from({ length: 50_000 }, () => 2 + Math.floor(7 * random.exponential()));

@@ -1,5 +1,5 @@
-// Test figures of HSTU in a size of the paper, trained with some settings on a synthetic log that is made on the spot, the same one
-// every time: so runs differ in their settings alone.
+// Test figures of an HSTU of one of the paper's sizes, trained with given settings on a generated log. The log is always the
+// same, so runs differ only in their settings.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ const CUTOFFS = [10, 100, 200, 1000, 2000];
 /** By metric, such as `hr@10`: value and the half width of its 95 % interval. */
 export type Quality = Readonly<Record<string, { value: number; margin: number }>>;
 
-/** `size`: of the paper. The epoch is chosen on validation. */
+/** `size`: one of the paper's. The epoch is chosen on validation. */
 export async function trainedQuality(
   size: 'tiny' | 'small' | 'medium',
   settings: ConfigInput,

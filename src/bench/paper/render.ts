@@ -5,7 +5,7 @@ import type { MeasuredPart, PaperReport } from './report.js';
 import type { Section } from './row.js';
 import { SECTIONS } from './sections.js';
 
-/** With more of the cores taken by others, times say little. */
+/** Above this load by other processes, times are unreliable. */
 const QUIET = 0.1;
 
 const PICTURES: Readonly<Record<string, string>> = {
@@ -30,7 +30,7 @@ export function markdown({ machine, parts }: PaperReport): string {
 function sectionLines({ id, parts: wanted }: Section, parts: readonly MeasuredPart[]): string[] {
   const found = wanted.map(({ id: part }) => parts.find(known => known.section === id && known.part === part));
   const cell = (text: string): string => text.replaceAll('|', String.raw`\|`);
-  const missing = `\`turbogr bench paper --only ${id}\` has not come to it`;
+  const missing = `\`turbogr bench paper --only ${id}\` has not measured it yet`;
   const rows = wanted.flatMap(({ id: name, paper }, at) => found[at]?.rows ?? [{ name, paper, missing }]);
   const table = rows.map(row => {
     const { name, paper = '', ours, missing: why } = row;
@@ -41,7 +41,7 @@ function sectionLines({ id, parts: wanted }: Section, parts: readonly MeasuredPa
   return ['| | paper | here |', '|---|---|---|', ...table, ...after];
 }
 
-/** Form, time, peak, and what else the machine did. */
+/** Form, time, peak, and the load by other processes. */
 function conditions(parts: readonly MeasuredPart[]): string {
   const quick = parts.filter(part => part.quick).length;
   const form = quick === 0 ? 'Whole form' : quick === parts.length ? 'Quick form' : 'Partly in the quick form';

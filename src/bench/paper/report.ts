@@ -1,5 +1,5 @@
-// What is known so far: the parts that were measured, each with its form and with what else the machine did. It is written
-// after every part, so that a run that was stopped goes on with the next one.
+// The measured parts so far, each with its form (quick or whole) and the load of the machine. Written after every part, so
+// that an interrupted run resumes with the next one.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -15,7 +15,7 @@ const MEASURED_PART = z.strictObject({
   part: z.string(),
   quick: z.boolean(),
   seconds: z.number(),
-  /** Just before the part: FMA peak, and the share of the cores that other work took. */
+  /** Just before the part: FMA peak, and the share of the cores used by other processes. */
   peak_gflops: z.number(),
   others: z.number(),
   rows: z.array(PAPER_ROW),
@@ -25,14 +25,14 @@ export type MeasuredPart = z.infer<typeof MEASURED_PART>;
 export const PAPER_REPORT = z.strictObject({ machine: MACHINE, parts: z.array(MEASURED_PART) });
 export type PaperReport = z.infer<typeof PAPER_REPORT>;
 
-/** The report in a file, if it is there and of this machine; figures of two machines never stand in one table. */
+/** Reads the report of this machine, if any; figures of two machines are never mixed in one table. */
 export function openReport(file: string, machine: Machine): PaperReport {
   if (!existsSync(file)) return { machine, parts: [] };
   const found = PAPER_REPORT.safeParse(JSON.parse(readFileSync(file, 'utf8')));
   if (!found.success) {
     throw new UserError(
       'bad-report',
-      `${file} is no report of this version`,
+      `${file} is not a report of this version`,
       'Choose another --out, or measure everything again with --fresh.',
     );
   }
@@ -45,8 +45,8 @@ export function openReport(file: string, machine: Machine): PaperReport {
 }
 
 /**
- * A part in the form asked for; the whole form stands in for the quick one. A part that could not be measured is not known: what
- * was in the way may be gone.
+ * A part in the requested form; the whole form also serves as the quick one. A part that could not be measured counts as
+ * missing: the obstacle may be gone.
  */
 export function findPart(
   report: PaperReport,
@@ -57,7 +57,7 @@ export function findPart(
     .find(known => known.section === section && known.part === part && (quick || !known.quick));
 }
 
-/** Puts a part in the place of what was known of it, and writes the report. */
+/** Replaces a part and writes the report. */
 export function keepPart(file: string, report: PaperReport, measured: MeasuredPart): void {
   const { section, part } = measured;
   const at = report.parts.findIndex(known => known.section === section && known.part === part);

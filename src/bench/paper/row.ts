@@ -1,5 +1,5 @@
-// The pieces of the comparison: a row (what the paper reports, what this machine measured, or why it could not), a part (rows
-// that are measured together, and kept when a run is stopped), a section (parts under one heading).
+// The elements of the comparison: a row (the paper's figure, and ours or why there is none), a part (rows that are measured
+// and saved together), a section (parts under one heading).
 
 import { z } from 'zod';
 
@@ -9,7 +9,7 @@ export const PAPER_ROW = z.strictObject({
   paper: z.string().optional(),
   /** What was measured, as text. */
   ours: z.string().optional(),
-  /** The figures behind `ours`, for machines. */
+  /** The figures behind `ours`, machine-readable. */
   figures: z.record(z.string(), z.number()).optional(),
   /** Why there is no measurement. */
   missing: z.string().optional(),
@@ -17,7 +17,7 @@ export const PAPER_ROW = z.strictObject({
 export type PaperRow = z.infer<typeof PAPER_ROW>;
 
 export interface SectionOptions {
-  /** Minutes instead of hours: fewer steps, shorter batches, the largest models by one step. */
+  /** Minutes instead of hours: fewer steps, smaller batches, one step of the largest models. */
   quick: boolean;
   threads?: number | undefined;
   /** A Python with torch, for the section `peers`. */
@@ -27,7 +27,7 @@ export interface SectionOptions {
 export interface Part {
   /** Unique in its section. */
   readonly id: string;
-  /** What the paper reports, for the page while the part is not measured. */
+  /** The paper's figures, shown until the part is measured. */
   readonly paper?: string | undefined;
   measure(options: SectionOptions): Promise<PaperRow[]>;
 }
@@ -36,7 +36,7 @@ export interface Section {
   /** Name for `--only`. */
   readonly id: string;
   readonly title: string;
-  /** What is compared with what, in a sentence or two. */
+  /** What is compared, in a sentence or two. */
   readonly about: string;
   readonly parts: readonly Part[];
 }

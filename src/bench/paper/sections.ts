@@ -1,4 +1,4 @@
-// All sections in the order of the paper; what is ours alone stands at the end.
+// All sections in the order of the paper, then those without a counterpart in it.
 
 import { attention } from './attention.js';
 import { balance } from './balance.js';

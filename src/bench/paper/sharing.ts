@@ -1,5 +1,5 @@
-// FP16 negatives and logit sharing in quality: the same model trained with 128 real negatives, with the same fetched in FP16,
-// with 64, and with 64 shared by two and by four tokens.
+// Quality with FP16 negatives and logit sharing: the same model trained with 128 negatives, with these fetched in FP16, with
+// 64, and with 64 shared by two and by four tokens.
 
 import type { ConfigInput } from '../../config/schema.js';
 import { LOG_TEXT, score, trainedQuality } from './quality.js';

@@ -1,4 +1,4 @@
-// Semi-asynchronous training in quality: the same run with rows read after the last update, and read one update earlier.
+// Quality of semi-asynchronous training: the same run with rows read after the last update, and one update earlier.
 
 import type { ConfigInput } from '../../config/schema.js';
 import { LOG_TEXT, score, trainedQuality } from './quality.js';
@@ -12,7 +12,7 @@ const PUBLISHED = {
   'ndcg@200': '.0404 -> .0414',
 } as const;
 
-/** Rows can be read ahead where a step reads some of them and changes only those. */
+/** Rows can be read ahead only if a step reads and changes a subset of them. */
 const SETTINGS: ConfigInput = {
   loss: { negatives: { count: 128, pool: 128 } },
   optimizer: { table: 'row-adagrad', tableLr: 0.05 },

@@ -1,5 +1,5 @@
-// FuXi's time channel as a table over buckets and as a function of time (FuXi-gamma's, which the paper uses): attention of a
-// batch, forward and backward, the two by turns in one process.
+// FuXi's time channel as a table over buckets and as a function of time (FuXi-gamma's, which the paper uses): forward and
+// backward attention of a batch, interleaved in one process.
 
 import { Device } from '../../native/device.js';
 import { fillConstant, fillNormal } from '../../ops/fill.js';

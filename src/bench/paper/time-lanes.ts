@@ -1,5 +1,5 @@
-// What the lanes of a step take, each computed alone on this machine by the trainer's own code: on as many ranks the step takes
-// as long as its slowest lane.
+// Times of the lanes of a step, each computed alone on this machine by the trainer's code: with one rank per lane, the step
+// takes as long as the slowest.
 
 import type { Device } from '../../native/device.js';
 import type { Learner } from '../../train/learner.js';
@@ -13,14 +13,14 @@ export interface LaneTime {
   attention: number;
 }
 
-/** `computed`: lengths as they are computed, padding included; what is beyond `real` is not trained on. */
+/** `computed`: lengths including padding; tokens beyond `real` are not trained on. */
 export function laneBatch(real: readonly number[], computed: readonly number[], items: number): JaggedBatch {
   const batch = drawBatch(computed, items);
   real.forEach((n, s) => batch.target.fill(-1, batch.offsets[s]! + n, batch.offsets[s + 1]));
   return batch;
 }
 
-/** Medians of a few rounds over all lanes by turns. The lane with the most tokens goes before them: memory of the others is in its. */
+/** Medians of a few rounds over all lanes. The largest lane runs first as a warm-up: its memory suffices for the others. */
 export async function timeLanes(
   device: Device,
   learner: Learner,
@@ -31,7 +31,8 @@ export async function timeLanes(
     await device.sync();
     device.recordSpans(true);
     const start = performance.now();
-    const { loss } = await learner.step([batch], { step: 2 + 16 * round, totalSteps: 1000 }); // such steps count no negatives
+    // At these step numbers the learner does not count negatives.
+    const { loss } = await learner.step([batch], { step: 2 + 16 * round, totalSteps: 1000 });
     await loss;
     await device.sync();
     const step = performance.now() - start;

@@ -1,6 +1,6 @@
-// HSTU attention of one head composed of separate ops, as a framework without a fused kernel computes it: scores, bias,
-// SiLU and mask, product with the values, and their gradients, each a pass over n x n numbers in memory. What the fused kernel
-// is compared with. It is given the keys as columns, and forms no gradient of the bias: both favour it.
+// Baseline for the fused kernel: HSTU attention of one head composed of separate ops, as in a framework without a fused
+// kernel: scores, bias, SiLU and mask, product with the values, and their gradients, each a pass over an n x n matrix in
+// memory. Keys are passed transposed, and the gradient of the bias is omitted: both favour this baseline.
 //
 // n tokens, a width of a head.
 
@@ -31,7 +31,7 @@ export class UnfusedAttention {
   readonly #zero: Tensor<'f32'>; // [n, a]
   readonly #stats: Tensor<'f32'>; // [n, 2]
 
-  /** `constant`: N, what attention weights are divided by. */
+  /** `constant`: N, the divisor of attention weights. */
   constructor(device: Device, { n, width, constant }: { n: number; width: number; constant: number }) {
     this.#device = device;
     this.#pairs = device.tensor([n, 2 * n]);
@@ -77,7 +77,7 @@ function causalMask(n: number, constant: number): Float32Array {
   return mask;
 }
 
-/** Random inputs of a head, output and gradients beside them. */
+/** Random inputs of a head, and buffers for output and gradients. */
 export class RandomHead {
   readonly inputs: HeadInputs;
   readonly out: Tensor<'f32'>;

@@ -1,4 +1,4 @@
-// Load balance, measured: one step of a small HSTU, whose 16 lanes are computed one after another on this machine.
+// Load balance, measured: the 16 lanes of one step of a small HSTU, computed one after the other on this machine.
 
 import { costOf, waitingShare } from '../../dist/balance/cost.js';
 import { reallocate } from '../../dist/balance/reallocate.js';
@@ -10,7 +10,7 @@ import { type Population, POPULATIONS, RANKS } from './populations.js';
 import type { PaperRow, Section, SectionOptions } from './row.js';
 import { laneBatch, timeLanes } from './time-lanes.js';
 
-/** Tokens that a rank computes in all, over a few rounds. */
+/** Total tokens that a rank computes, over a few rounds. */
 const TOKENS = { quick: 16_384, whole: 40_960 };
 
 export const waiting: Section = {

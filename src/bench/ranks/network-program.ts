@@ -1,4 +1,4 @@
-// What each rank runs for `turbogr bench network`: steps of one case under several schemes, one after the other.
+// What each rank runs for `turbogr bench network`: steps of one case under several schemes, one scheme at a time.
 
 import { readFileSync } from 'node:fs';
 import { gatherJson } from '../../dist/comm/communicator.js';
@@ -13,26 +13,26 @@ import { unionLength } from '../../train/step-shares.js';
 import type { TurnTimes } from './turn-shares.js';
 
 export interface NetworkSpec {
-  /** `settings` of each: what the schemes differ in. */
+  /** The settings in which the schemes differ. */
   schemes: readonly RankCase[];
   steps: number;
   turns: number;
 }
 
-/** One rank's turn of steps. */
+/** One rank's round of steps. */
 export interface SchemeTurn extends TurnTimes {
   /** Seconds of exchanges that fetch rows. */
   fetching: number;
-  /** The part of them beside which nothing was computed, rows that are sent again included. */
+  /** The part of them not hidden by computing, including rows that are sent again. */
   bareRows: number;
-  /** The same for gradients of rows, too. */
+  /** The same including row gradients. */
   bareSparse: number;
   /** Bytes that the rank's host sent over its link. */
   sent: number;
 }
 
 export interface SchemeTurns {
-  /** By turn and rank. */
+  /** By round and rank. */
   turns: SchemeTurn[][];
   /** Share of rows that an update changed after they were fetched. */
   changed: number;
@@ -47,7 +47,7 @@ await withRanks(async ({ world }) => {
     using device = Device.open({ threads: 1 });
     const loop = new StepLoop(device, size, await formGroups(world, size.settings?.groupSize));
     const found: SchemeTurn[][] = [];
-    await loop.run(2); // caches and memory warm up
+    await loop.run(2); // warm-up
     if (world.rank === 0) process.stderr.write(`${JSON.stringify(size.settings)}: ${turns} turns of ${steps} steps\n`);
     for (let i = 0; i < turns; i++) {
       await gatherJson(world, 'ready');

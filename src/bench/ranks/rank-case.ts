@@ -1,5 +1,5 @@
-// What ranks train on in the benchmarks: a model of the paper or a width, a large table, popular items read more often than
-// others, and the batch of any lane, the same on every rank.
+// The training problem of the rank benchmarks: one of the paper's models or a given width, a large table with Zipf-distributed
+// reads, and the batch of any lane, the same on every rank.
 //
 // T tokens of a lane, D width, V rows of the table.
 
@@ -18,14 +18,14 @@ export interface RankCase extends Pick<StepCase, 'kind' | 'd' | 'blocks' | 'head
   length?: number;
   /** V. */
   rows: number;
-  /** Rows that a lane draws as negatives; each token is held against all of them. */
+  /** Rows that a lane draws as negatives; each token is scored against all of them. */
   pool: number;
   lanes: number;
   /** Further settings, such as `groupSize` and `staleness`. */
   settings?: ConfigInput;
 }
 
-/** Lanes all have the same lengths: what they cost differs by nothing but chance. */
+/** All lanes have the same lengths, so they cost the same. */
 export function lengthsOf({ tokens, length }: RankCase): number[] {
   return drawLengths(tokens, length);
 }
@@ -35,7 +35,7 @@ export function configOf(size: RankCase): ResolvedConfig {
   const base: ConfigInput = {
     model: { kind, d, blocks, heads, maxLength: Math.max(...lengthsOf(size)) },
     loss: { negatives: { count: pool, pool } },
-    // A table of V rows has one number of state per row: with Adam's moments the largest cases would not fit.
+    // One number of optimiser state per row: with Adam's moments the largest cases would not fit into memory.
     optimizer: { table: 'row-adagrad' },
     batch: { tokens, lanes },
   };
@@ -56,7 +56,7 @@ export function learnerOf(device: Device, size: RankCase, groups: RankGroups): L
   });
 }
 
-/** The batch of a lane at a step: new rows every time, as in training. */
+/** The batch of a lane at a step: different rows every time, as in training. */
 export function laneBatch(size: RankCase, step: number, lane: number): JaggedBatch {
   return drawPopularBatch(lengthsOf(size), size.rows, step * size.lanes + lane);
 }

@@ -1,4 +1,4 @@
-// Starts a program of this folder on several ranks, here or on nodes of a network made for it, and gives what rank 0 prints.
+// Runs a program of this folder on several ranks, on this host or on simulated nodes, and returns what rank 0 prints.
 
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -12,10 +12,10 @@ const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
 export interface RanksToRun {
   /** File name in this folder. */
   program: string;
-  /** Given to the program as JSON. */
+  /** Passed to the program as JSON. */
   spec: unknown;
   ranks: number;
-  /** Ranks go there, as many to each. */
+  /** Nodes to place the ranks on, equally many on each. */
   nodes?: NodeSpaces | undefined;
   mpi?: MpiKind | undefined;
 }
@@ -25,26 +25,26 @@ export async function runRanks<T>({ program, spec, ranks, nodes, mpi }: RanksToR
   const words = [...(ranks === 1 ? [] : launchWords(ranks, nodes, mpi)), file, JSON.stringify(spec)];
   const start = nodes?.onFirst(process.execPath, words) ?? { command: process.execPath, arguments: words };
   const child = spawn(start.command, start.arguments, { stdio: ['ignore', 'pipe', 'pipe'] });
-  // The launcher asks the ranks to finish at the first signal and ends them at the second.
+  // The launcher asks the ranks to finish at the first signal and kills them at the second.
   const end = () => child.kill('SIGINT') && child.kill('SIGTERM');
-  const stop = () => process.exit(1); // ranks would go on without us
+  const stop = () => process.exit(1); // otherwise the ranks would keep running
   process.once('exit', end).once('SIGINT', stop).once('SIGTERM', stop);
   let printed = '';
   child.stdout.on('data', chunk => (printed += String(chunk)));
-  child.stderr.on('data', chunk => process.stderr.write(String(chunk))); // how far it is
+  child.stderr.on('data', chunk => process.stderr.write(String(chunk))); // progress
   const code = await new Promise<number | null>(resolve => child.once('close', resolve));
   process.removeListener('exit', end).removeListener('SIGINT', stop).removeListener('SIGTERM', stop);
   if (code !== 0)
     throw new UserError(
       'ranks-failed',
       `${program} on ${ranks} ranks ended with ${code}`,
-      'What the ranks said is above.',
+      'The output of the ranks is above.',
     );
   const result: T = JSON.parse(printed.trim().split('\n').at(-1)!);
   return result;
 }
 
-/** A rank on its own needs no MPI. */
+/** A single rank needs no MPI. */
 function launchWords(ranks: number, nodes: NodeSpaces | undefined, mpi: MpiKind | undefined): string[] {
   const kind = mpi ?? findLauncher().kind;
   const flags = nodes ? nodes.launchFlags(kind, ranks / nodes.names.length) : ['--mpi', kind, '-n', String(ranks)];

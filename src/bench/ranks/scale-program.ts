@@ -1,5 +1,5 @@
-// What each of two ranks runs for `turbogr bench scale`: by turns one rank alone, both as copies that know nothing of each
-// other, and both together. In the same processes and minutes, so that the machine's own ups and downs meet all three.
+// What each of two ranks runs for `turbogr bench scale`: one rank alone, both as independent copies, and both together,
+// interleaved in the same processes, so that fluctuations of the machine affect all three alike.
 
 import { gatherJson } from '../../dist/comm/communicator.js';
 import { withRanks } from '../../dist/launch/rank-life.js';
@@ -10,17 +10,17 @@ import { StepLoop } from './step-loop.js';
 import type { TurnTimes } from './turn-shares.js';
 
 export interface ScaleSpec {
-  /** A lane per rank is added to it. */
+  /** Without `lanes`, which is the number of ranks. */
   size: Omit<RankCase, 'lanes'>;
-  /** Steps of a turn, and turns of each kind. */
+  /** Steps per round, and rounds of each kind. */
   steps: number;
   turns: number;
 }
 
-/** What rank 0 prints. Times are of a turn. */
+/** What rank 0 prints. Times are per round. */
 export interface ScaleTimes {
   alone: TurnTimes[];
-  /** By turn and rank. */
+  /** By round and rank. */
   copies: TurnTimes[][];
   together: TurnTimes[][];
 }
@@ -32,13 +32,13 @@ await withRanks(async ({ world }) => {
   const copy = new StepLoop(device, { ...size, lanes: 1 }, singleGroup());
   const joint = new StepLoop(device, { ...size, lanes: world.size }, await formGroups(world, size.settings?.groupSize));
   const times: ScaleTimes = { alone: [], copies: [], together: [] };
-  // Each turn begins on all ranks at once; those without work in it wait, asleep.
+  // Each round begins on all ranks at once; idle ranks sleep.
   const turn = async (loop: StepLoop, ranks: number): Promise<TurnTimes[]> => {
     await gatherJson(world, 'ready');
     const own = world.rank < ranks ? await loop.run(steps) : null;
     return (await gatherJson(world, own)).filter(time => time !== null);
   };
-  await turn(copy, world.size); // caches and memory warm up
+  await turn(copy, world.size); // warm-up
   await turn(joint, world.size);
   for (let i = 0; i < turns; i++) {
     times.alone.push(...(await turn(copy, 1)));

@@ -1,5 +1,5 @@
-// Steps of a rank as the trainer runs them: rows are fetched as far ahead as the config says, and the next step is enqueued
-// before the loss of the last one is read.
+// Runs the steps of a rank as the trainer does: rows are fetched as far ahead as configured, and the next step is enqueued
+// before the loss of the previous one is read.
 
 import type { RankGroups } from '../../dist/shard/rank-groups.js';
 import type { Span } from '../../events/chrome-trace.js';
@@ -10,7 +10,7 @@ import type { StepFigures } from '../../train/step-run.js';
 import { laneBatch, learnerOf, type RankCase } from './rank-case.js';
 import { type TurnTimes, turnTimes } from './turn-shares.js';
 
-/** For the learning rate's schedule, which is constant. */
+/** For the learning rate schedule, which is constant. */
 const MANY = 1_000_000;
 
 type Batches = (JaggedBatch | undefined)[];
@@ -19,12 +19,12 @@ export class StepLoop {
   readonly #learner: Learner;
   readonly #device: Device;
   readonly #size: RankCase;
-  /** Drawn before the clock starts: a store reads them faster. */
+  /** Drawn before the clock starts: reading from a store is faster than drawing. */
   readonly #batches: Batches[] = [];
   readonly #opened: OpenedStep[] = [];
-  /** Rows fetched ahead so far, and those that were changed meanwhile. */
+  /** Rows fetched ahead so far, and how many of them changed meanwhile. */
   readonly rows = { read: 0, changed: 0 };
-  /** What the streams did in the last run. */
+  /** Spans of the last run. */
   spans: readonly Span[] = [];
   #step = 0;
   #drawn = 0;
@@ -37,7 +37,7 @@ export class StepLoop {
     if (groups.world.size > 1) this.#learner.share();
   }
 
-  /** So many steps, with the streams idle before and after. Collective. */
+  /** Runs `steps` steps, with idle streams before and after. Collective. */
   async run(steps: number): Promise<TurnTimes> {
     const device = this.#device;
     while (this.#batches.length < steps + this.#learner.ahead) this.#batches.push(this.#draw());

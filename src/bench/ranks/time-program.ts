@@ -1,5 +1,5 @@
-// Times steps of several cases on the ranks it is started on, and how fast they exchange bytes: what `turbogr plan
-// --calibrate` fits its constants to, and what its predictions are held against.
+// Times steps of several cases and exchanges between the ranks it runs on: `turbogr plan --calibrate` fits its constants to
+// these times and checks its predictions against them.
 
 import { gatherJson } from '../../dist/comm/communicator.js';
 import { withRanks } from '../../dist/launch/rank-life.js';
@@ -12,13 +12,13 @@ import { StepLoop } from './step-loop.js';
 
 export interface TimeSpec {
   sizes: readonly RankCase[];
-  /** Seconds of measuring each case, about. */
+  /** Approximate seconds per case. */
   seconds: number;
 }
 
 /** What rank 0 prints. */
 export interface Timed {
-  /** Seconds of a step, by case: the median of a few turns. */
+  /** Seconds per step, by case: median of a few rounds. */
   steps: number[];
   exchange: ExchangeSpeed;
 }
@@ -31,9 +31,9 @@ await withRanks(async ({ world }) => {
   for (const size of sizes) {
     using device = Device.open({ threads: 1 });
     const loop = new StepLoop(device, size, await formGroups(world, size.settings?.groupSize));
-    await loop.run(1); // caches and memory warm up
+    await loop.run(1); // warm-up
     const { wall } = await loop.run(1);
-    // Rank 0's clock decides for all how many steps make a turn.
+    // Rank 0's clock decides how many steps a round has.
     const [perTurn] = await gatherJson(world, Math.max(1, Math.round(seconds / TURNS / wall)));
     const turns: number[] = [];
     for (let turn = 0; turn < TURNS; turn++) turns.push((await loop.run(perTurn!)).wall / perTurn!);

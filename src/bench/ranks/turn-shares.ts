@@ -1,15 +1,15 @@
-// Where the ranks' time goes over the turns of a benchmark, under the names that its JSON has.
+// How the ranks' time divides over the rounds of a benchmark, under the names of its JSON output.
 
 import type { Span } from '../../events/chrome-trace.js';
 import { meanShares, rankShares, type StepTimes, timesOf, unionLength } from '../../train/step-shares.js';
 
-/** Seconds of one rank's turn. */
+/** Seconds of one rank's round. */
 export interface TurnTimes extends StepTimes {
-  /** Some exchange ran, hidden or not. */
+  /** An exchange was running, hidden or not. */
   comm: number;
 }
 
-/** Without `comm`, which is hidden in part, they add up to one. */
+/** They add up to one, except `comm`, which overlaps with computing. */
 export interface TurnShares {
   compute_ratio: number;
   exposed_comm: number;
@@ -25,7 +25,7 @@ export function turnTimes(spans: readonly Span[], wall: number): TurnTimes {
   return { ...timesOf(spans, wall), comm };
 }
 
-/** Over all ranks of all turns. */
+/** Over all ranks and rounds. */
 export function turnShares(turns: readonly (readonly TurnTimes[])[]): TurnShares {
   const all = turns.flat();
   const walls = all.map(({ wall }) => wall);
