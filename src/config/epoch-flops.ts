@@ -1,17 +1,17 @@
-// What an epoch costs, roughly and the same on every machine: forward and backward are six FLOPs per weight and token. What is
-// counted are FLOPs of products; rows that are gathered count as the product that takes as long.
+// Estimated cost of an epoch, the same on every machine: six FLOPs per weight and token for forward and backward. Only matrix
+// products count; gathered rows count as the product that takes equally long.
 //
-// V items, D model width, L blocks, N longest sequence, R negatives of a token.
+// V items, D model width, L blocks, N longest sequence, R negatives per token.
 
 import type { LogStatistics } from './log-statistics.js';
 import type { Config } from './schema.js';
 
-/** Useful FLOPs in a minute on two cores of the machine in docs/results.md, half of what idle ones do; what a budget in minutes is counted in. */
+/** Converts a budget in minutes: useful FLOPs per minute on two cores of the machine in docs/results.md, half of the idle rate. */
 export const FLOPS_PER_MINUTE = 2.7e12;
 
 /**
- * Items of a full softmax that take as long as one drawn negative: its row is read for one token alone, and its gradient
- * is added to the table row by row. Measured: 6.6 with 20,000 items, 8.2 with 130,000 (docs/LOG.md).
+ * Cost of one drawn negative in items of a full softmax: its row is read for a single token, and its gradient is added to the
+ * table row by row. Measured: 6.6 with 20,000 items, 8.2 with 130,000 (docs/LOG.md).
  */
 export const DRAWN = 7;
 

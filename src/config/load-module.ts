@@ -1,11 +1,11 @@
-// A config file that is a module, JavaScript or TypeScript, on every Node that we support: types are stripped by jiti,
-// not by Node, whose minimum here cannot. `turbogr` itself can be imported from wherever the file lies.
+// Loads a config module, JavaScript or TypeScript, on every supported Node: jiti strips the types, since the minimum Node
+// version cannot. The module can import `turbogr` from any folder.
 
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { createJiti } from 'jiti';
 
-/** The default export, or nothing. */
+/** The default export, or undefined. */
 export async function loadModule(path: string): Promise<unknown> {
   const jiti = createJiti(import.meta.url, {
     alias: { turbogr: createRequire(import.meta.url).resolve('turbogr') },

@@ -1,5 +1,5 @@
-// What the rules look at. Statistics of the training events, and of the validation events where the log has any; never of
-// the test events.
+// The input of the rules: statistics of the training events, and of the validation events if the log has any; never of the
+// test events.
 
 export interface LogStatistics {
   users: number;
@@ -7,12 +7,12 @@ export interface LogStatistics {
   /** Training events. */
   events: number;
   hasTime: boolean;
-  /** Training events of a user. */
+  /** Training events per user. */
   length: { mean: number; median: number; p90: number; max: number };
   /** Users with held-out validation events. */
   validation: number;
   /** Share of validation targets that the user had before. Reads every history, so it is computed on demand. */
   readonly repeats: () => number;
-  /** Next-event pairs that sequences of at most `maxLength` newest events hold. */
+  /** Number of next-event pairs within the `maxLength` newest events of each user. */
   readonly pairsWithin: (maxLength: number) => number;
 }

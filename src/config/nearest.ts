@@ -1,4 +1,4 @@
-// "Did you mean": the known word with the fewest edits to the one that was written, if it is near enough to be meant.
+// "Did you mean": the known word with the smallest edit distance, if it is close enough.
 
 /** Edits (insert, delete, replace) from a to b. */
 function distance(a: string, b: string): number {

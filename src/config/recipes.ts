@@ -1,5 +1,4 @@
-// Named starting points: the published settings, and what to train with when there is no publication to follow.
-// A recipe is a plain config; any key can be overridden.
+// Named configs: published settings, and our own where nothing is published. Any key of a recipe can be overridden.
 
 import type { ConfigInput, ModelInput } from './schema.js';
 
@@ -28,7 +27,7 @@ function paper(kind: 'hstu' | 'fuxi' | 'sasrec', size: (typeof PAPER_SIZES)[numb
   const length = size === 'long' ? 4096 : 2048;
   const models: Record<typeof kind, ModelInput> = {
     hstu: { timeBias: 'buckets', timeBuckets: 32 },
-    // The paper counts as many parameters at length 2,048 as at 4,096: its position bias reaches that far in both.
+    // The paper reports the same number of parameters for lengths 2,048 and 4,096: its position bias covers 4,096 in both.
     fuxi: { timeBias: 'power', outputSlots: 4096 - length },
     sasrec: {},
   };
@@ -48,7 +47,7 @@ const PAPER_RECIPES = Object.fromEntries(
   ),
 );
 
-/** Names of earlier versions, and what to write instead. */
+/** Names in earlier versions, and their replacements. */
 export const RENAMED_RECIPES: Readonly<Record<string, string>> = {
   'hstu-large': 'paper-hstu-large',
   'hstu-long': 'paper-hstu-long',
@@ -57,7 +56,7 @@ export const RENAMED_RECIPES: Readonly<Record<string, string>> = {
 };
 
 export const RECIPES: Record<string, ConfigInput> = {
-  // The defaults of the schema, whatever the log: no rule is applied.
+  // The schema's defaults for every log: no rule is applied.
   plain: {},
   'ml-1m-sasrec': movieLens({ kind: 'sasrec', d: 50, blocks: 2, heads: 1, attentionDropout: 0.2 }),
   // The SASRec of the published table: see src/nn/sasrec-meta.ts.
@@ -86,7 +85,7 @@ export const RECIPES: Record<string, ConfigInput> = {
     epochs: 40,
     evaluation: { patience: 5 },
   },
-  // Who changed which package: very long histories, most targets are repeats, so nothing is left out of the ranking.
+  // Which maintainer changed which package: very long histories, mostly repeated targets, so nothing is left out of the ranking.
   'package-log-hstu': {
     model: { kind: 'hstu', d: 64, blocks: 2, heads: 2, maxLength: 512, dropout: 0.2 },
     optimizer: { lr: 2e-3, table: 'lazy-adam' },

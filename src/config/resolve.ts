@@ -1,5 +1,5 @@
-// From what people write to one complete config: recipe, then file, then flags, the later ones winning key by key.
-// Everything that can be known to be wrong is refused here, before any long work starts.
+// Resolves user input to a complete config: recipe, then file, then flags; later ones win key by key. Invalid input is
+// refused here, before any long work starts.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
@@ -15,17 +15,17 @@ import { SIZES } from './sizes.js';
 
 type Tree = Record<string, unknown>;
 
-/** What a file or flags say, not yet checked. */
+/** The content of a file or of flags, not yet validated. */
 export type UncheckedConfig = Tree;
 
 function isTree(value: unknown): value is Tree {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A batch has a size even when only its lanes are given. */
+/** The default batch size applies even if only `lanes` is given. */
 const DEFAULT_BATCH: Tree = { batch: { tokens: 8192 } };
 
-/** Later trees win key by key. A batch is `tokens` or `users`, so the one that comes later drops the other. */
+/** Later trees win key by key. A batch is sized by `tokens` or `users`, so the later one replaces the other. */
 function merge(base: Tree, over: Tree): Tree {
   const merged = { ...base };
   for (const [key, value] of Object.entries(over)) {
@@ -41,17 +41,17 @@ function withoutOtherSize({ tokens, users, ...rest }: Tree, over: Tree): Tree {
   return { ...rest, ...(tokens !== undefined && { tokens }), ...(users !== undefined && { users }) };
 }
 
-/** What several partial configs say together, unchecked; the later ones win. */
+/** Merges partial configs without validation; later ones win. */
 export function mergeConfigs(...inputs: (ConfigInput | UncheckedConfig)[]): UncheckedConfig {
   return inputs.reduce<Tree>(merge, {});
 }
 
-/** The entry of a table of named configs, or nothing when the name is not there. */
+/** The named config, or undefined. */
 function named(table: Readonly<Record<string, Tree>>, name: unknown): Tree | undefined {
   return typeof name === 'string' && Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
-/** What was given, with the recipe and the named size under it. */
+/** The input on top of its recipe and named size. */
 function expand(inputs: readonly (ConfigInput | UncheckedConfig)[]): Tree {
   const given = mergeConfigs(...inputs);
   const { recipe } = given;
@@ -71,12 +71,12 @@ function expand(inputs: readonly (ConfigInput | UncheckedConfig)[]): Tree {
   return merge(size ? { model: size } : {}, merged);
 }
 
-/** A complete config from partial ones; the later ones win. Throws a UserError that names key, value and remedy. */
+/** A complete config from partial ones; later ones win. Throws a UserError that names key, value and remedy. */
 export function resolveConfig(...inputs: (ConfigInput | UncheckedConfig)[]): ResolvedConfig {
   return finish(parseConfig(expand(inputs)));
 }
 
-/** The same for a log: what is not given is chosen by the rules, unless a recipe is named. */
+/** The same for a log: keys that are not given are chosen by the rules, unless a recipe is named. */
 export function resolveForLog(
   log: LogStatistics,
   ...inputs: (ConfigInput | UncheckedConfig)[]
@@ -162,7 +162,7 @@ function checkTables({ optimizer: { table, tableStorage, ema } }: Config): void 
   if (ema !== undefined) refuse(`optimizer.ema = ${ema}, which is f32`, 'Leave optimizer.ema out.');
 }
 
-/** Rows can be fetched ahead where a step reads some of them and changes some of them. */
+/** Rows can be fetched ahead only if a step reads and changes a subset of them. */
 function checkStaleness({ staleness, loss, optimizer }: Config): void {
   if (staleness === 0) return;
   const against =
@@ -179,7 +179,7 @@ function checkStaleness({ staleness, loss, optimizer }: Config): void {
   );
 }
 
-/** Rows are rounded on their way where a step fetches some of them, and only once. */
+/** `wire` applies only if a step fetches rows, and rows are rounded only once. */
 function checkWire({ wire, loss, optimizer: { tableStorage } }: Config): void {
   if (wire === 'f32') return;
   const against =
@@ -196,7 +196,7 @@ function finish(config: Config): ResolvedConfig {
   if ((model.dqk === undefined || model.dv === undefined) && model.d % model.heads !== 0) {
     throw new UserError(
       'bad-value',
-      `config: model.d = ${model.d} does not divide by model.heads = ${model.heads}`,
+      `config: model.d = ${model.d} is not divisible by model.heads = ${model.heads}`,
       'Choose a number of heads that divides d, or give model.dqk and model.dv.',
     );
   }
@@ -226,7 +226,7 @@ export async function readConfigFile(path: string): Promise<UncheckedConfig> {
   if (isTree(config)) return config;
   throw new UserError(
     'bad-config-file',
-    `${path} holds no mapping of keys`,
+    `${path} is not a mapping of keys`,
     isText ? 'Write lines such as `epochs: 20`.' : 'Write `export default { epochs: 20 }`.',
   );
 }
@@ -245,7 +245,7 @@ async function readModule(path: string): Promise<unknown> {
     const endings = [...TEXTS, ...MODULES].join(', ');
     throw new UserError(
       'bad-config-file',
-      `${path} is no config file by its name`,
+      `${path} does not have the extension of a config file`,
       `It must end in one of ${endings}.`,
     );
   }
@@ -253,11 +253,11 @@ async function readModule(path: string): Promise<unknown> {
     return await loadModule(path);
   } catch (cause) {
     const message = `cannot load ${path}: ${describe(cause)}`;
-    throw new UserError('bad-config-file', message, 'Check the code it names.', { cause });
+    throw new UserError('bad-config-file', message, 'Check the code in it.', { cause });
   }
 }
 
-/** Without the list of places where Node looked. */
+/** Without the list of paths that Node searched. */
 function describe(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause);
   return message.replace(/\nRequire stack:.*/s, '').trimEnd();
@@ -282,12 +282,12 @@ function readValue(assignment: string, at: number): unknown {
   try {
     return parseYaml(assignment.slice(at + 1));
   } catch (cause) {
-    const message = `--set ${assignment}: the value is no YAML`;
+    const message = `--set ${assignment}: the value is not valid YAML`;
     throw new UserError('bad-flag', message, 'Quote it, for example --set "evaluation.cutoffs=[1, 10]".', { cause });
   }
 }
 
-/** Gives a config object its type, for a config file in TypeScript. */
+/** Types a config object, for config files in TypeScript. */
 export function defineConfig(config: ConfigInput): ConfigInput {
   return config;
 }

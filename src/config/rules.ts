@@ -1,6 +1,6 @@
-// Settings that follow from the log, for whoever gives none: each with its reason. Rules look at statistics of the log
-// alone, never at a clock, so the same log has the same settings on every machine. A recipe switches them off; a key that
-// is given wins over its rule, and the rules after it see what was given. docs/defaults.md has the trials behind them.
+// Default settings derived from the log, each with its reason. Rules use only statistics of the log, never a clock, so the
+// same log gets the same settings on every machine. A recipe disables them; an explicit key overrides its rule, and later
+// rules see the explicit value. The experiments behind them are in docs/defaults.md.
 //
 // V items, D model width, L blocks, N longest sequence, T next-event pairs of an epoch.
 
@@ -9,7 +9,7 @@ import type { LogStatistics } from './log-statistics.js';
 import type { Config } from './schema.js';
 
 export interface Choice {
-  /** Such as `model.maxLength`. */
+  /** Dotted path, such as `model.maxLength`. */
   key: string;
   value: number | string;
   reason: string;
@@ -17,26 +17,26 @@ export interface Choice {
   measured?: true;
 }
 
-/** Useful FLOPs of a default run: five and a half minutes of the reference machine. */
+/** Useful FLOPs of a default run: five and a half minutes on the reference machine. */
 const BUDGET = 5.5 * FLOPS_PER_MINUTE;
 const EPOCHS = { least: 3, most: 200 };
-/** Full softmax must leave the budget this many epochs. */
+/** Full softmax is chosen only if the budget allows this many epochs with it. */
 const FULL_SOFTMAX_EPOCHS = 10;
 const SAMPLED = `a sampled loss; a drawn row takes as long as ${DRAWN} items of a full softmax`;
 const RATE = 2e-3;
-/** Runs of up to this many epochs end by their budget, longer ones by early stopping. */
+/** Runs of up to this many epochs use their whole budget; longer ones end by early stopping. */
 const FEW_EPOCHS = 30;
 const LENGTH = { least: 16, most: 200, step: 16 };
-/** Below this share of the training pairs in the newest window, older windows are trained on too. */
+/** If the newest window has less than this share of the training pairs, older windows are trained on too. */
 const COVERED = 0.5;
-/** Steps of an epoch that batches are cut for, and the sizes in between. */
+/** Target number of steps per epoch, and bounds on the batch size. */
 const STEPS = 64;
 const TOKENS = { least: 512, most: 8192 };
 /** Above this share of repeats nothing is left out of the ranking. */
 const REPEATS = 0.1;
-/** Users that choose the epoch: more hardly improve the choice, and slow every validation down. */
+/** Validation users: more would hardly improve the choice of the epoch, and slow every validation down. */
 const VALIDATED = 4000;
-/** Larger tables are updated where they were touched only, and have no average. */
+/** Larger tables update touched rows only, and have no moving average. */
 const LARGE_TABLE = 30_000;
 const SMALL_LOG = 300_000;
 
@@ -45,7 +45,7 @@ const clamp = (value: number, { least, most }: { least: number; most: number }) 
 const count = (value: number) => value.toLocaleString('en-US');
 const share = (value: number) => `${Math.round(100 * value)} %`;
 
-/** `config`: what was given, completed by the schema's defaults; `isGiven` tells the two apart. */
+/** `config`: the input completed by the schema's defaults; `isGiven` tells explicit keys from defaults. */
 export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key: string) => boolean): Choice[] {
   const choices: Choice[] = [];
   const choose = <T extends number | string>(key: string, known: T, value: T, reason: string): T => {
@@ -68,7 +68,7 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
     'window',
     config.window,
     covered < COVERED ? 'sliding' : 'latest',
-    `the newest ${maxLength} events hold ${share(covered)} of what there is to learn`,
+    `the newest ${maxLength} events contain ${share(covered)} of the training pairs`,
   );
   const sequences = { model: { ...model, maxLength }, window };
   const tokens = epochTokens(log, sequences);
@@ -109,34 +109,34 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
     optimizer.table,
     large || sparse ? 'lazy-adam' : 'adamw',
     sparse
-      ? 'rows in 16 bits are updated where they are touched'
-      : `${count(log.items)} rows; touched rows only above ${count(LARGE_TABLE)}`,
+      ? '16-bit rows are updated only where touched'
+      : `${count(log.items)} rows; only touched rows are updated above ${count(LARGE_TABLE)}`,
   );
   choose(
     'optimizer.lr',
     optimizer.lr,
     RATE,
-    'twice that of the public recipes, after a warm-up: half as many epochs are needed',
+    'twice that of the public recipes, with warm-up: needs half as many epochs',
   );
 
   const epochs = choose(
     'epochs',
     config.epochs,
     clamp(Math.floor(BUDGET / flops), EPOCHS),
-    `an epoch takes ${share(flops / BUDGET)} of the budget; early stopping ends most runs before`,
+    `an epoch takes ${share(flops / BUDGET)} of the budget; early stopping ends most runs sooner`,
   );
   const steps = config.maxSteps ?? (epochs * tokens) / (tokensOfStep * config.batch.lanes);
   choose(
     'optimizer.schedule.warmup',
     optimizer.schedule.warmup,
     Math.min(STEPS, Math.floor(steps / 3)),
-    'about one epoch, a third of the steps at most',
+    'about one epoch, at most a third of the steps',
   );
   choose(
     'optimizer.schedule.kind',
     optimizer.schedule.kind,
     epochs <= FEW_EPOCHS ? 'cosine' : 'constant',
-    `${epochs} epochs; up to ${FEW_EPOCHS} are used whole, and the rate falls to zero with them`,
+    `${epochs} epochs; runs of up to ${FEW_EPOCHS} use all of them, decaying to zero`,
   );
   choose(
     'evaluation.patience',
@@ -161,11 +161,11 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
       `${share(repeats)} of the validation targets are repeats; above ${share(REPEATS)} nothing is left out of the ranking`,
     );
   }
-  choose('priors', config.priors, 'auto', 'weights fitted on validation, kept where they help');
+  choose('priors', config.priors, 'auto', 'weights fitted on validation, kept if they help');
   return choices;
 }
 
-/** Tokens of a batch that was given by tokens or by users. */
+/** Tokens of a batch, whether sized by tokens or by users. */
 function stepTokens({ batch }: Config, tokensOfUser: number): number {
   return 'tokens' in batch ? batch.tokens : batch.users * tokensOfUser;
 }

@@ -1,6 +1,6 @@
-// The one description of a training run. A YAML file, a JavaScript or TypeScript object and command-line flags all end
-// here; unknown keys are refused, and the JSON Schema that editors use is made from it.
-// Not here: where values come from and in which order they win (resolve.ts), named starting points (recipes.ts).
+// The schema of a training run. YAML files, JavaScript or TypeScript objects and command-line flags are all validated here;
+// unknown keys are refused, and the JSON Schema for editors is generated from it.
+// Elsewhere: precedence of files, flags and recipes (resolve.ts), named configs (recipes.ts).
 
 import { z } from 'zod';
 
@@ -13,11 +13,11 @@ const model = z.strictObject({
   variant: z
     .enum(['textbook', 'meta'])
     .default('textbook')
-    .describe('of sasrec: the pre-norm Transformer, or the model of the public HSTU recipes'),
+    .describe('sasrec only: the pre-norm Transformer, or the model of the public HSTU recipes'),
   size: z
     .enum(['nano', 'micro', 'mini', 'tiny', 'small', 'medium', 'large', 'long'])
     .optional()
-    .describe('width, depth, heads and length at once; tiny to long are those of the TurboGR paper'),
+    .describe('sets width, depth, heads and length; tiny to long are those of the TurboGR paper'),
   maxLength: positive.max(32_768).default(200).describe('longest sequence, in events'),
   outputSlots: whole.min(0).default(1).describe('added to maxLength to give N, the constant of attention and bias'),
   d: positive.default(64).describe('model width D'),
@@ -38,10 +38,7 @@ const model = z.strictObject({
     .union([z.literal(16), z.literal(32), z.literal(64), z.literal(128)])
     .default(128)
     .describe('entries of the table: 128 as published by Meta, 32 in the TurboGR paper'),
-  actions: z
-    .boolean()
-    .default(false)
-    .describe('add an embedding of the action to the input, a row for each combination'),
+  actions: z.boolean().default(false).describe('add an embedding of the action to the input, one row per combination'),
   sideFeatures: z.array(z.string().min(1)).default([]).describe('item feature columns whose embeddings are added'),
 });
 
@@ -52,8 +49,11 @@ const negatives = z.strictObject({
     .enum(['uniform', 'popularity', 'in-batch', 'mixed'])
     .default('uniform')
     .describe('where negatives are drawn from'),
-  count: positive.max(65_536).default(128).describe('negatives R of each token'),
-  logq: z.boolean().optional().describe('correct logits for the draw; by default when the draw is not uniform'),
+  count: positive.max(65_536).default(128).describe('negatives R per token'),
+  logq: z
+    .boolean()
+    .optional()
+    .describe('correct logits for the sampling probability (default: if the draw is not uniform)'),
   power: z.number().min(0).max(2).default(1).describe('popularity draws are proportional to count^power'),
   shares: z
     .strictObject({
@@ -62,33 +62,33 @@ const negatives = z.strictObject({
       inBatch: share.default(0.25).describe("share of the lane's own positives"),
     })
     .prefault({})
-    .describe('parts of a mixed draw'),
+    .describe('shares of a mixed draw'),
   pool: whole
     .min(0)
     .max(65_536)
     .default(0)
     .describe(
-      'draw a pool of this many different rows per lane; each token uses count of them, or all when count >= pool',
+      'draw a pool of this many distinct rows per lane; each token uses count of them, or all if count >= pool',
     ),
   storage: z
     .enum(['f32', 'f16'])
     .default('f32')
-    .describe("how the negatives' rows are fetched for the loss; positives, gradients and table stay f32"),
+    .describe("data type of the negatives' rows in the loss; positives, gradients and table stay f32"),
   segment: whole
     .min(0)
     .default(0)
-    .describe('positions whose rows are fetched at a time, the next ones meanwhile; 0: rows are read where they are'),
+    .describe('positions per segment of fetched rows, double-buffered; 0: rows are read in place'),
   mask: z
     .enum(['positive', 'history'])
     .default('positive')
-    .describe("never a negative: the token's positive, or any item of its sequence"),
+    .describe("excluded from the negatives: the token's positive, or all items of its sequence"),
   sharing: z
     .strictObject({
       factor: positive.max(16).default(1).describe('k: each token also uses the draws of k - 1 others; 1 is off'),
       of: z
         .enum(['outputs', 'scalars'])
         .default('outputs')
-        .describe("own output against others' draws, or others' logits reused as they are"),
+        .describe("score others' draws with the own output, or reuse others' logits"),
     })
     .prefault({})
     .describe('logit sharing'),
@@ -98,7 +98,7 @@ const loss = z.strictObject({
   kind: z
     .enum(['sampled-softmax', 'full-softmax', 'bce', 'gbce', 'auto'])
     .default('sampled-softmax')
-    .describe('auto: full softmax where it costs no more than the sampled one, measured once when a run is made'),
+    .describe('auto: full softmax if it is no slower than the sampled one, measured once when a run is created'),
   temperature: z.number().positive().default(0.05).describe('logits are divided by it'),
   normalizeUser: z.boolean().default(true).describe('L2-normalise the model output'),
   normalizeItem: z.boolean().default(true).describe('L2-normalise item rows'),
@@ -125,17 +125,22 @@ const optimizer = z.strictObject({
   tableStorage: z
     .enum(['f32', 'f16', 'bf16'])
     .default('f32')
-    .describe('rows of the item table; 16 bits are rounded randomly, without bias, and not for adamw'),
+    .describe('storage of the item table; 16-bit rows use unbiased stochastic rounding (not with adamw)'),
   tableLr: z.number().positive().max(10).optional().describe('learning rate of the item table (default: lr)'),
   clip: z.number().positive().optional().describe('maximum global norm of the dense gradients (default: no clipping)'),
   schedule: schedule.prefault({}),
-  ema: z.number().gt(0).lt(1).optional().describe('decay of an exponential average of the weights, used to evaluate'),
+  ema: z
+    .number()
+    .gt(0)
+    .lt(1)
+    .optional()
+    .describe('decay of an exponential moving average of the weights, which is then evaluated'),
 });
 
 const lanes = positive
   .max(1024)
   .default(1)
-  .describe('lanes of a step, each a batch; their gradients are summed in one fixed order');
+  .describe('lanes per step, each a batch; their gradients are summed in a fixed order');
 
 const evaluation = z.strictObject({
   every: positive.default(1).describe('epochs between validations'),
@@ -144,13 +149,13 @@ const evaluation = z.strictObject({
     .regex(/^(hr|ndcg)@[1-9]\d*$|^mrr$|^loglik$/, 'must be hr@k, ndcg@k, mrr or loglik')
     .default('ndcg@10')
     .describe(
-      'what early stopping and the best checkpoint look at; loglik is the mean log-likelihood of the held-out events',
+      'metric for early stopping and the best checkpoint; loglik is the mean log-likelihood of the held-out events',
     ),
   patience: positive.optional().describe('stop after this many validations without improvement'),
   exclude: z
     .enum(['history', 'input', 'none'])
     .default('history')
-    .describe('left out of the ranking: all earlier items, those the model read, or nothing'),
+    .describe('excluded from the ranking: all earlier items, those the model read, or nothing'),
   cutoffs: z
     .array(positive)
     .min(1)
@@ -160,8 +165,8 @@ const evaluation = z.strictObject({
     .enum(['validation', 'test'])
     .default('validation')
     .describe('events that choose the epoch; test is what published tables do, and the report says so'),
-  targets: positive.default(1).describe('held-out events of a user to predict, oldest first (leave-one-out has one)'),
-  users: positive.optional().describe('validate on this many users, the same ones each time; all by default'),
+  targets: positive.default(1).describe('held-out events to predict per user, oldest first (leave-one-out has one)'),
+  users: positive.optional().describe('validate on this many users, always the same (default: all)'),
 });
 
 const checkpoint = z.strictObject({
@@ -171,66 +176,66 @@ const checkpoint = z.strictObject({
     .positive()
     .default(5)
     .describe('minutes between checkpoints, besides those at the end of each epoch'),
-  keep: positive.default(2).describe('newest checkpoints to keep; the best one is kept besides'),
+  keep: positive.default(2).describe('newest checkpoints to keep, in addition to the best one'),
 });
 
 export const configSchema = z.strictObject({
-  recipe: z.string().optional().describe('named starting point; keys given here win over its own'),
+  recipe: z.string().optional().describe('named config to start from; explicit keys override it'),
   seed: whole.min(0).max(Number.MAX_SAFE_INTEGER).default(1).describe('same seed, same data: same weights'),
-  threads: positive.max(1024).optional().describe('worker threads (default: all cores). Never changes a result'),
+  threads: positive.max(1024).optional().describe('worker threads (default: all cores). Does not affect results'),
   model: model.prefault({}),
   loss: loss.prefault({}),
   optimizer: optimizer.prefault({}),
   batch: z
     .union([z.strictObject({ tokens: positive, lanes }), z.strictObject({ users: positive, lanes })])
     .prefault({ tokens: 8192 })
-    .describe('the size of a lane: a token budget or a number of sequences; and the number of lanes per step'),
+    .describe('size of a lane, as a token budget or a number of sequences, and the number of lanes per step'),
   overlap: z
     .enum(['on', 'off'])
     .default('on')
-    .describe('sparse work of a lane beside the computing of another. Never changes a result'),
+    .describe('overlap sparse work of one lane with computing another. Does not affect results'),
   pipeline: positive
     .max(6)
     .default(2)
     .describe(
-      'lanes of a step that are under way at once where overlap is on: one computes, rows of the others are fetched. Never changes a result',
+      'lanes in flight with overlap on: one computes while rows of the others are fetched. Does not affect results',
     ),
   checkReplicas: positive
     .default(100)
-    .describe('steps from one comparison of what several ranks hold to the next. Never changes a result'),
+    .describe('steps between two checks that replicas on several ranks are equal. Does not affect results'),
   mapTables: z
     .boolean()
     .default(false)
-    .describe('item table and its optimiser state in memory-mapped files, larger than memory. Never changes a result'),
+    .describe(
+      'keep the item table and its optimiser state in memory-mapped files, so they may exceed memory. Does not affect results',
+    ),
   staleness: z
     .union([z.literal([0, 1, 2]), z.literal('exact')])
     .default(0)
     .describe(
-      'steps by which item rows may be read before the updates are in, so that fetching them costs no time; exact: fetched one step early, changed rows again; the weights of 0',
+      'updates that item rows may miss, so that fetching them is hidden; exact: fetched one step early, changed rows again, with the results of 0',
     ),
   wire: z
     .enum(['f32', 'f16'])
     .default('f32')
     .describe(
-      'how item rows come from the ranks that hold them, for training: f16 halves their bytes and rounds what is read, on any number of ranks alike',
+      'format in which item rows are sent between ranks in training: f16 halves the bytes and rounds the rows, equally for any number of ranks',
     ),
   groupSize: positive
     .max(65_536)
     .optional()
-    .describe('ranks that hold a large table together; by default those of a node. Never changes a result'),
+    .describe('ranks that a large table is sharded over (default: those of a node). Does not affect results'),
   window: z
     .enum(['latest', 'sliding'])
     .default('latest')
-    .describe('histories longer than maxLength: newest part only, or windows that cover all'),
+    .describe('histories longer than maxLength: newest events only, or windows that cover all'),
   trainOn: z
     .enum(['train', 'train+validation'])
     .default('train')
-    .describe('train+validation fits the held-out validation events too; there is nothing left to choose by then'),
+    .describe('train+validation also trains on the validation events, so no epoch can be chosen by them'),
   trainUsers: positive
     .optional()
-    .describe(
-      'train on this many users only (default: all); a smaller set is a subset of a larger one, whatever the seed',
-    ),
+    .describe('train on this many users only (default: all); smaller sets are subsets of larger ones, for any seed'),
   trainSince: whole
     .min(0)
     .optional()
@@ -249,9 +254,9 @@ export const configSchema = z.strictObject({
   checkpoint: checkpoint.prefault({}),
 });
 
-/** What a person may write: every key optional. */
+/** User input: every key optional. */
 export type ConfigInput = z.input<typeof configSchema>;
-/** The `model` part of what people write. */
+/** The `model` part of user input. */
 export type ModelInput = NonNullable<ConfigInput['model']>;
 /** Every key present; see `resolveConfig` for the derived ones. */
 export type Config = z.output<typeof configSchema>;

@@ -1,10 +1,10 @@
-// What the rules leave open: settings of which no statistics of a log tell the best. Values stand in the order small to
-// large, the rules' own among them.
+// The search space of `tune`: settings whose best value does not follow from statistics of the log. Values are ascending and
+// include those of the rules.
 
 import { Random } from '../util/random.js';
 import type { UncheckedConfig } from './resolve.js';
 
-/** Heads go with the width, so that a head is 32 wide at least. */
+/** Heads follow from the width, so that each is at least 32 wide. */
 const WIDTHS = [
   { d: 32, heads: 1 },
   { d: 64, heads: 1 },
@@ -21,7 +21,7 @@ const SPACE = {
   ema: [undefined, 0.99, 0.998],
 } as const;
 
-/** The first candidate is what the rules choose; the others are drawn, the same ones for the same seed. */
+/** The first candidate is the rules' choice; the others are drawn, deterministically by seed. */
 export function drawCandidates(count: number, seed: number): UncheckedConfig[] {
   const random = new Random(seed, 'candidates');
   const one = <T>(values: readonly T[]): T => values[random.below(values.length)]!;

@@ -5,7 +5,7 @@
 export interface Span {
   stream: string;
   op: string;
-  /** -1 when the op belongs to no lane. */
+  /** -1 if the op belongs to no lane. */
   lane: number;
   /** Index of a stage of the step, -1 for none. */
   stage: number;
@@ -16,7 +16,7 @@ export interface Span {
 export interface TraceOptions {
   /** Names in the order of the threads. */
   streams: readonly string[];
-  /** The names that `Span.stage` counts in. */
+  /** Names indexed by `Span.stage`. */
   stages: readonly string[];
   rank: number;
 }
@@ -24,7 +24,7 @@ export interface TraceOptions {
 export const TRACE_BEGIN = '{"traceEvents":[\n';
 export const TRACE_END = '\n]}\n';
 
-/** Events that name a rank and its streams; `note` says more about the rank. */
+/** Metadata events that name a rank and its streams; `note` is appended to the rank's name. */
 export function traceNames({ rank, streams }: TraceOptions, note = ''): object[] {
   const process = { name: 'process_name', ph: 'M', pid: rank, args: { name: `rank ${rank}${note}` } };
   const order = { name: 'process_sort_index', ph: 'M', pid: rank, args: { sort_index: rank } };
@@ -45,7 +45,7 @@ export function traceEvents(spans: readonly Span[], { rank, streams, stages }: T
   }));
 }
 
-/** Events as they stand between begin and end, where commas part them. */
+/** Events as comma-separated JSON, without the enclosing brackets. */
 export function traceText(events: readonly object[]): string {
   return events.map(event => JSON.stringify(event)).join(',\n');
 }

@@ -1,7 +1,7 @@
-// Everything a run says about itself while it runs, one JSON object per line in `events.jsonl`. Whoever watches a run
-// (progress line, report, dashboard) reads these and nothing else.
+// Everything a run logs while it runs, one JSON object per line in `events.jsonl`. Progress line, report and dashboard read
+// only these events.
 
-/** What a run was computed on. */
+/** The machine that a run was computed on. */
 export interface MachineFacts {
   cpu: string;
   cores: number;
@@ -16,7 +16,7 @@ export interface MachineFacts {
 export interface RunStarted {
   kind: 'run';
   step: number;
-  /** Short description of data and model, for a person who opens an old run. */
+  /** Short description of data and model, for readers of an old run. */
   data: { users: number; items: number; trainTokens: number; fingerprint: string };
   model: { kind: string; denseParameters: number; tableParameters: number };
   config: unknown;
@@ -37,17 +37,17 @@ export interface StepDone {
   tokens: number;
   /** Since the last step event. */
   tokensPerSecond: number;
-  /** Useful FLOPs over the FMA peak measured at the start of the run. */
+  /** Useful FLOPs relative to the FMA peak measured at the start of the run. */
   mfu: number;
-  /** The same as the TurboGR paper counts FLOPs; absent for a custom model. */
+  /** The same with FLOPs as counted by the TurboGR paper; absent for a custom model. */
   mfuPaper?: number;
-  /** Per trained token, on some steps: draws that count once, masked draws, and repetitions of an earlier draw. */
+  /** Per trained token, on some steps: distinct unmasked draws, masked draws, and repeated draws. */
   negatives?: { effective: number; masked: number; repeated: number };
-  /** With staleness 1 or 2: share of the item rows read that an update not yet seen had changed. */
+  /** With staleness 1 or 2: share of the item rows read that were stale, that is, changed by an update not yet seen. */
   stale?: number;
   /** With staleness exact: share of the item rows read that were sent again after the update. */
   resent?: number;
-  /** On several ranks: how many more tokens than the mean the fullest rank has, as a share. */
+  /** On several ranks: tokens of the fullest rank relative to the mean, minus 1. */
   spread?: number;
 }
 
@@ -55,12 +55,12 @@ export interface EpochDone {
   kind: 'epoch';
   step: number;
   epoch: number;
-  /** Mean loss of a token over the epoch. */
+  /** Mean loss per token over the epoch. */
   loss: number;
   tokens: number;
   seconds: number;
   mfu: number;
-  /** Seconds of a token and of a pair of tokens of one sequence, fitted to the steps so far. */
+  /** Seconds per token and per token pair of a sequence, fitted to the steps so far. */
   cost: { a: number; b: number };
 }
 
@@ -74,7 +74,7 @@ export interface Validated {
   seconds: number;
 }
 
-/** What needs no model, on the validation events and by the validation metric. */
+/** Baselines on the validation events, by the validation metric. */
 export interface BaselinesRanked {
   kind: 'baselines';
   step: number;
@@ -83,7 +83,7 @@ export interface BaselinesRanked {
   seconds: number;
 }
 
-/** What one op costs in a step. */
+/** Cost of one op per step. */
 export interface OpCost {
   stage: string;
   op: string;
@@ -92,7 +92,7 @@ export interface OpCost {
   milliseconds: number;
 }
 
-/** A look inside a few steps, now and then. All figures are means of a step. */
+/** A periodic sample of a few steps. All figures are means per step. */
 export interface StepsSampled {
   kind: 'sample';
   step: number;
@@ -102,37 +102,37 @@ export interface StepsSampled {
   /** Wall clock. */
   milliseconds: number;
   ops: readonly OpCost[];
-  /** Milliseconds in which a stream computes or moves bytes. */
+  /** Milliseconds in which a stream is busy. */
   busy: Record<string, number>;
   /** Milliseconds of communication during which nothing is computed. */
   exposed: number;
   /** Bytes, by owner. */
   memory: Record<string, number>;
-  /** On some samples, what the streams did one after the other: [stream, op, lane, start, length] in microseconds. */
+  /** On some samples, the individual spans: [stream, op, lane, start, length] in microseconds. */
   spans?: readonly (readonly [stream: string, op: string, lane: number, start: number, length: number])[];
 }
 
-/** Parts of the wall clock of steps on a rank; they add up to one. */
+/** Shares of a rank's step time; they add up to one. */
 export interface StepShares {
-  /** Some kernel runs. */
+  /** A kernel is running. */
   computing: number;
-  /** Nothing is computed while bytes move. */
+  /** Exposed communication: bytes move and nothing is computed. */
   exposed: number;
-  /** Nothing is computed because the slowest rank still does. */
+  /** Nothing is computed while the slowest rank still computes. */
   waiting: number;
   /** Neither kernels nor exchanges. */
   free: number;
 }
 
-/** Where the time of the sampled steps went, on every rank. */
+/** How the time of the sampled steps divides, on every rank. */
 export interface RanksSampled {
   kind: 'ranks';
   step: number;
   /** How many steps were looked at. */
   steps: number;
-  /** Wall clock of a step. */
+  /** Wall time per step. */
   milliseconds: number;
-  /** By rank; `tokens` of a step. */
+  /** By rank; `tokens` per step. */
   ranks: readonly (StepShares & { tokens: number })[];
 }
 
@@ -164,7 +164,7 @@ export interface Finished {
 export interface Failed {
   kind: 'failed';
   step: number;
-  /** Of a `UserError`; 'bug' otherwise. */
+  /** The code of a `UserError`; otherwise 'bug'. */
   code: string;
   message: string;
 }
@@ -182,5 +182,5 @@ export type RunEvent =
   | Finished
   | Failed;
 
-/** An event as it stands in the file. */
+/** An event as stored in the file. */
 export type LoggedEvent = RunEvent & { time: string };

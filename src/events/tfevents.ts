@@ -1,4 +1,4 @@
-// TensorBoard's event files: records of a protobuf message each, framed as TFRecord. Only what scalars and text need.
+// TensorBoard event files: one protobuf message per record, framed as TFRecord. Only what scalars and text need.
 //
 //   record   length (u64), masked crc32c of it, message, masked crc32c of the message; all little-endian
 //   Event    1 wall_time (double)  2 step (int64)  3 file_version (string)  5 summary
@@ -18,7 +18,7 @@ export function crc32c(bytes: Uint8Array): number {
   return (crc ^ 0xffffffff) >>> 0;
 }
 
-/** A checksum that is itself part of checked data is rotated and shifted by a constant. */
+/** TFRecord masks checksums: rotated, plus a constant. */
 function maskedCrc(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;

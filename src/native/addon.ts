@@ -1,4 +1,4 @@
-// The addon's only door: finds and loads the binary, and types its verbs. What they do: native/binding/src/lib.rs.
+// The only access to the addon: finds and loads the binary, and declares the types of its functions (native/binding/src/lib.rs).
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,11 +12,11 @@ export interface Stats {
   threads: number;
   /** Instruction set of the kernels. */
   isa: string;
-  /** Handles alive, views included. */
+  /** Live handles, including views. */
   tensors: number;
-  /** Bytes asked from the system, in use or kept for reuse. */
+  /** Bytes allocated from the system, in use or kept for reuse. */
   reservedBytes: number;
-  /** How often the system was asked for memory. */
+  /** Number of system allocations. */
   systemAllocations: number;
   /** Heap allocations made by stream and worker threads. */
   workerAllocations: number;
@@ -34,15 +34,15 @@ export interface SpanTable {
   stage: number[];
   start: number[];
   end: number[];
-  /** Spans that were overwritten before anybody looked. */
+  /** Spans that were overwritten before they were read. */
   lost: number;
 }
 
-/** Where a process stands among the ranks. */
+/** The position of this process among the ranks. */
 export interface RankWorld {
   rank: number;
   size: number;
-  /** Of MPI's thread levels, 0 to 3. */
+  /** MPI thread support level, 0 to 3. */
   threadLevel: number;
   /** Name and version of the MPI library. */
   library: string;
@@ -50,7 +50,7 @@ export interface RankWorld {
   hosts: string[];
 }
 
-/** A communicator as its member sees it; -1 for a rank that joined none. */
+/** A communicator from a member's point of view; -1 for a rank that joined none. */
 export interface RankGroup {
   comm: number;
   rank: number;
@@ -59,7 +59,7 @@ export interface RankGroup {
 
 /** A device is a number, as is a tensor. */
 export interface Addon {
-  /** `values` is where `submit` finds its arguments; it must not be detached. */
+  /** `values` is the buffer from which `submit` reads its arguments; it must not be detached. */
   open(threads: number, sparseThreads: number, portable: boolean, values: Float64Array): number | NativeFault;
   close(device: number): void;
   alloc(device: number, dtype: number, rows: number, cols: number, panels: boolean): number | NativeFault;
@@ -88,7 +88,7 @@ export interface Addon {
   rankClose(): NativeFault | null;
 }
 
-/** Minimum Rust for building the core oneself; a test compares it with Cargo.toml. */
+/** Minimum Rust version to build the core; a test compares it with Cargo.toml. */
 export const RUST_VERSION = '1.88';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -97,7 +97,7 @@ const require = createRequire(import.meta.url);
 
 export interface FoundAddon {
   path: string;
-  /** Built on this machine, or the package of the platform. */
+  /** A local build, or the platform's package. */
   from: 'local build' | 'package';
 }
 
@@ -122,7 +122,7 @@ export function findAddon(local: string = LOCAL, given?: Machine): FoundAddon {
 
 let loaded: Addon | undefined;
 
-/** Loads the addon, once. Another path is for tests. */
+/** Loads the addon once. Other paths are for tests. */
 export function loadAddon(local: string = LOCAL): Addon {
   if (loaded && local === LOCAL) return loaded;
   const { path } = findAddon(local);

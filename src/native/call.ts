@@ -1,5 +1,5 @@
-// One op's arguments, written into a buffer that every call reuses, and its enqueueing. Arguments go in the order in
-// which the op's decoder reads them (native/binding/src/ops).
+// Writes an op's arguments into a reused buffer and enqueues the op. Arguments are written in the order in which the op's
+// decoder reads them (native/binding/src/ops).
 
 import type { Tensor } from '../tensor/tensor.js';
 import { TurboError } from '../tensor/turbo-error.js';
@@ -15,27 +15,27 @@ export function streamIndex(stream: StreamName): number {
   return STREAM_INDEX[stream];
 }
 
-/** Where a gradient goes, and whether it adds to what is there. */
+/** Destination of a gradient, and whether to accumulate or overwrite. */
 export interface GradTarget {
   readonly to: Tensor<'f32'>;
   readonly accumulate: boolean;
 }
 
-/** Names a stream of random numbers: a pure function of these three. */
+/** Key of a stream of random numbers: a pure function of these three. */
 export interface RandomKey {
   readonly seed: number;
   readonly step: number;
-  /** The op's own number within the step. */
+  /** The op's number within the step. */
   readonly purpose: number;
 }
 
-/** Drop probability and its random numbers. */
+/** Drop probability and the key of its random numbers. */
 export interface Dropout {
   readonly p: number;
   readonly key: RandomKey;
 }
 
-/** Hyper-parameters of Adam in all its forms; `step` counts from 1. */
+/** Hyper-parameters of all Adam variants; `step` counts from 1. */
 export interface AdamHyper {
   readonly lr: number;
   readonly beta1: number;
@@ -45,7 +45,7 @@ export interface AdamHyper {
   readonly step: number;
 }
 
-/** Room for any op's arguments. */
+/** Enough for any op's arguments. */
 export const MOST_ARGUMENTS = 256;
 
 export class Call {
@@ -64,7 +64,7 @@ export class Call {
     this.#ops = new Map(addon.opNames().map((name, index) => [name, index]));
   }
 
-  /** Starts a call. The instance is shared: finish with `submit` before the next one starts. */
+  /** Starts a call. The instance is shared: call `submit` before starting the next one. */
   start(op: string): this {
     const index = this.#ops.get(op);
     if (index === undefined) {
@@ -90,7 +90,7 @@ export class Call {
     return this.number(value ? 1 : 0);
   }
 
-  /** Absent is handle 0, for inputs that may be. */
+  /** An absent optional input is handle 0. */
   tensor(tensor: Tensor | undefined): this {
     return this.number(tensor === undefined ? 0 : tensor.handle);
   }
@@ -118,8 +118,8 @@ export class Call {
   }
 
   /**
-   * Enqueues the op and returns at once; it waits for what other streams still do to its operands. Bad handles, dtypes and
-   * aliased operands throw here, all else when a result is read or at the next sync.
+   * Enqueues the op and returns at once; the op waits for work of other streams on its operands. Invalid handles, dtypes and
+   * aliased operands throw here; other failures surface when a result is read or at the next sync.
    */
   submit(stream: StreamName = 'compute'): void {
     const fault = this.#addon.submit(this.#device, STREAM_INDEX[stream], this.#op, this.#count);

@@ -1,5 +1,5 @@
-// The machine as an accelerator: memory and ordered streams. Enqueueing returns at once; `sync` and `read` are the only
-// waits, and where a failure on a stream surfaces.
+// The CPU as an accelerator: memory and ordered streams. Enqueueing returns at once; `sync` and `read` are the only waits,
+// and the places where failures of a stream surface.
 
 import { availableParallelism } from 'node:os';
 import type { Span } from '../events/chrome-trace.js';
@@ -10,11 +10,11 @@ import { type Addon, loadAddon, type Stats } from './addon.js';
 import { Call, MOST_ARGUMENTS, STREAMS, type StreamName, streamIndex } from './call.js';
 
 export interface DeviceOptions {
-  /** Threads of the compute stream; by default one for each core the process may use. */
+  /** Threads of the compute stream; default: one per core available to the process. */
   threads?: number;
-  /** Threads of the sparse stream, which runs beside it (default 1). The comm stream has one. */
+  /** Threads of the sparse stream, which runs concurrently (default 1). The comm stream has one. */
   sparseThreads?: number;
-  /** Leave the CPU's vector instructions unused. */
+  /** Use the portable kernels instead of the CPU's vector instructions. */
   portable?: boolean;
 }
 
@@ -47,7 +47,7 @@ export class Device implements TensorHome {
     return new Device(addon, { threads, sparseThreads, portable });
   }
 
-  /** A new tensor; its contents are unspecified. Few ops take one in panels, the others refuse it. */
+  /** A new tensor with unspecified contents. Only a few ops accept the panel layout; the others refuse it. */
   tensor(shape: Shape, dtype?: 'f32', layout?: Layout): Tensor<'f32'>;
   tensor<D extends Dtype>(shape: Shape, dtype: D, layout?: Layout): Tensor<D>;
   tensor(shape: Shape, dtype: Dtype = 'f32', layout: Layout = 'rows'): Tensor {
@@ -55,13 +55,13 @@ export class Device implements TensorHome {
     return new Tensor(this, accept(handle), dtype, shape, { layout });
   }
 
-  /** A new tensor of zeros in a file of `folder` that nobody else sees: it may be larger than the memory there is. */
+  /** A new zero tensor in an unnamed file in `folder`; it may be larger than memory. */
   mappedTensor<D extends Dtype>(shape: Shape, dtype: D, folder: string): Tensor<D> {
     const handle = this.#addon.allocMapped(this.#id, folder, DTYPES.indexOf(dtype), shape[0], shape[1]);
     return new Tensor(this, accept(handle), dtype, shape);
   }
 
-  /** A tensor with these contents, one row unless a shape is given. The data is copied before this returns. */
+  /** A tensor with these contents; default shape: one row. The data is copied before this returns. */
   from(data: Float32Array, shape?: Shape, options?: UploadOptions): Tensor<'f32'>;
   from(data: Uint16Array, shape?: Shape, options?: UploadOptions): Tensor<'f16'>;
   from(data: Int32Array, shape?: Shape, options?: UploadOptions): Tensor<'i32'>;
@@ -83,10 +83,10 @@ export class Device implements TensorHome {
     check(this.#addon.upload(this.#id, stream, tensor.handle, data, !(options.allowNonFinite ?? false)));
   }
 
-  /** The tensor's contents as they are when the stream gets there; rejects if they stem from work that failed. */
+  /** The tensor's contents once the stream has reached this point; rejects if they result from failed work. */
   read<D extends Dtype>(tensor: Tensor<D>, stream: StreamName = 'compute'): Promise<ElementArrays[D]> {
     const contents = this.#read(tensor, stream);
-    contents.catch(() => undefined); // who gave up waiting, because something else failed, must not end the process
+    contents.catch(() => undefined); // an unawaited rejection must not end the process
     return contents;
   }
 
@@ -95,8 +95,8 @@ export class Device implements TensorHome {
   }
 
   /**
-   * Waits until all that was enqueued is done, on every stream. Throws the first failure that no `read` has reported; from
-   * then on tensors that failed work should have written may be used again.
+   * Waits until everything enqueued on all streams is done. Throws the first failure that no `read` has reported; afterwards
+   * the outputs of failed work may be used again.
    */
   async sync(): Promise<void> {
     check((await this.#addon.sync(this.#id)) ?? null);
@@ -107,22 +107,22 @@ export class Device implements TensorHome {
     return this.#call.start(op);
   }
 
-  /** Says what the ops enqueued from now on belong to, in the spans; -1 for nothing. `stage` is the caller's own number. */
+  /** Labels the spans of ops enqueued from now on; -1 for none. `stage` is a number chosen by the caller. */
   tag(lane: number, stage = -1): void {
     check(this.#addon.tag(this.#id, lane, stage));
   }
 
-  /** Starts recording spans, or stops it and forgets them. Each stream keeps its last 65,536. */
+  /** Starts recording spans, or stops and discards them. Each stream keeps its last 65,536. */
   recordSpans(on: boolean): void {
     check(this.#addon.recordSpans(this.#id, on));
   }
 
-  /** Now, by the clock of the spans: microseconds. */
+  /** Current time on the spans' clock, in microseconds. */
   clock(): number {
     return this.#addon.spanClock() / 1e3;
   }
 
-  /** What the streams did since the last call. */
+  /** Spans recorded since the last call. */
   spans(): { spans: Span[]; lost: number } {
     const table = accept(this.#addon.spans(this.#id));
     const spans = table.start.map(
@@ -142,7 +142,7 @@ export class Device implements TensorHome {
     return accept(this.#addon.stats(this.#id));
   }
 
-  /** Drops what was not yet begun (sync first to have it done) and gives all memory back. Later calls are refused. */
+  /** Drops commands that have not started (call sync first to finish them) and frees all memory. Later calls are refused. */
   dispose(): void {
     this.#addon.close(this.#id);
   }
@@ -159,7 +159,7 @@ export class Device implements TensorHome {
     return accept(this.#addon.range(this.#id, handle, from, count));
   }
 
-  /** Through `Tensor.dispose`. A device that was closed has freed everything already. */
+  /** Called by `Tensor.dispose`. A closed device has already freed everything. */
   free(handle: number): void {
     const fault = this.#addon.free(this.#id, handle);
     if (fault !== null && fault.kind !== 'closed') throw new TurboError(fault);
@@ -167,8 +167,8 @@ export class Device implements TensorHome {
 }
 
 /**
- * A file's bytes without reading it: pages come when they are first touched. Writes stay private to this process. If the
- * file shrinks, bytes behind its end are zeros and every later upload is refused (kind `file`).
+ * Memory-maps a file: pages are read on first access. Writes stay private to this process. If the file shrinks, bytes beyond
+ * its end read as zeros and every later upload is refused (kind `file`).
  */
 export function mapFile(path: string): ArrayBuffer {
   return accept(loadAddon().mapFile(path));

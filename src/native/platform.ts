@@ -1,5 +1,5 @@
 // Which prebuilt binary fits this machine: names follow napi-rs, `@turbogr/core-<system>-<processor>[-<ABI>]`. The list of
-// what is built is in scripts/targets.mjs; a test keeps the two together.
+// targets is in scripts/targets.mjs; a test keeps both in sync.
 
 import { createRequire } from 'node:module';
 import { z } from 'zod';
@@ -21,7 +21,7 @@ export function thisMachine(): Machine {
   return { platform, arch, musl: platform === 'linux' && glibcVersion() === undefined };
 }
 
-/** Of the libc Node runs on; undefined where it is not glibc. */
+/** Version of glibc; undefined on another libc. */
 export function glibcVersion(): string | undefined {
   const report = z.object({ header: z.object({ glibcVersionRuntime: z.string().optional() }) });
   return report.parse(process.report.getReport()).header.glibcVersionRuntime;

@@ -1,12 +1,12 @@
-// This process as one rank of many, as the addon knows it: joining, splitting, bytes of all ranks, watching, leaving.
-// Bytes between tensors are ops on the `comm` stream (native/binding/src/ops/comm.rs).
+// This process as one of several ranks: joining, splitting communicators, gathering host bytes, watching, leaving. Exchanges
+// between tensors are ops on the `comm` stream (native/binding/src/ops/comm.rs).
 
 import { type NativeFault, TurboError } from '../tensor/turbo-error.js';
 import { loadAddon, type RankGroup, type RankWorld } from './addon.js';
 
 export type { RankGroup, RankWorld } from './addon.js';
 
-/** Between two notes that JavaScript runs. */
+/** Interval at which JavaScript reports that it is alive. */
 const PULSE_MS = 250;
 let pulse: NodeJS.Timeout | undefined;
 
@@ -15,7 +15,7 @@ export function openRanks(path: string): RankWorld {
   return accept(loadAddon().rankOpen(path));
 }
 
-/** Ranks of `comm` with the same colour, or on the same node when there is none. Every rank of `comm` calls it. */
+/** Splits `comm` by colour, or by node without a colour. Collective. */
 export function splitRanks(comm: number, colour: number | undefined, key: number): RankGroup {
   return accept(loadAddon().rankSplit(comm, colour ?? null, key));
 }
@@ -33,15 +33,15 @@ export async function gatherBytes({ comm, size }: RankGroup, data: Uint8Array): 
 }
 
 export interface WatchOptions {
-  /** Seconds that JavaScript may not run before the job is ended. */
+  /** Seconds for which JavaScript may be blocked before the job is ended. */
   patience: number;
-  /** Faults as JSON for a launcher instead of words for a person. */
+  /** Report faults as JSON, for the launcher, instead of as text. */
   json: boolean;
   /** Exit code of a job that a fault ended. */
   code: number;
 }
 
-/** From now on a rank that hangs, or whose neighbour is silent, ends the job. */
+/** From now on the job ends if this rank hangs or its neighbour is silent. */
 export function watchRanks({ patience, json, code }: WatchOptions): void {
   const addon = loadAddon();
   addon.rankPulse();

@@ -8,7 +8,7 @@ export interface Shares {
   readonly inBatch: number;
 }
 
-/** R in three whole parts, as near to the shares as they can be; they need not sum to 1. */
+/** Splits R into three integers, as close to the shares as possible; the shares need not sum to 1. */
 export function splitCount(count: number, { uniform, popularity, inBatch }: Shares): [number, number, number] {
   const total = uniform + popularity + inBatch;
   const first = Math.round((count * uniform) / total);
@@ -16,7 +16,7 @@ export function splitCount(count: number, { uniform, popularity, inBatch }: Shar
   return [first, second - first, count - second];
 }
 
-/** [V] log of each item's probability: shares of the uniform, the weighted and the batch's own (training counts) draw. */
+/** [V] log of each item's probability under the mixture of uniform, weighted and in-batch draws (by training counts). */
 export function logOfMixture(shares: Shares, counts: Int32Array, weights: Float32Array): Float32Array {
   const total = shares.uniform + shares.popularity + shares.inBatch;
   const sum = (values: Iterable<number>): number => {

@@ -1,8 +1,8 @@
-// Negative items for the sampled losses: where they are drawn from, who uses which, and the correction that the draw asks
-// for.
+// Negatives for the sampled losses: their distribution, how tokens share them, and the correction for the sampling
+// probability.
 //
 //   uniform     any item of the catalogue
-//   popularity  in proportion to count^power; an item never seen counts as seen once
+//   popularity  proportional to count^power; unseen items count as seen once
 //   in-batch    the lane's own positives, which favours popular items as the log does
 //   mixed       a share of each; corrected by the mixture's probability
 //
@@ -21,28 +21,28 @@ export interface NegativeSettings {
   readonly kind: 'uniform' | 'popularity' | 'in-batch' | 'mixed';
   /** R. */
   readonly count: number;
-  /** Subtract the log of the sampling probability from the logits; by default for draws that are not uniform. */
+  /** Subtract the log of the sampling probability from the logits; default: if draws are not uniform. */
   readonly logq?: boolean | undefined;
   readonly power: number;
-  /** Of the kinds in a mixed draw. */
+  /** Shares of the kinds in a mixed draw. */
   readonly shares: Shares;
-  /** P; 0 for draws of each token's own. */
+  /** P; 0 for separate draws per token. */
   readonly pool: number;
-  /** What is never a negative. */
+  /** What is excluded from the negatives. */
   readonly mask: 'positive' | 'history';
   readonly sharing: { readonly factor: number; readonly of: 'outputs' | 'scalars' };
 }
 
 /** A lane's negatives. The caller owns the tensors. */
 export type Draws =
-  /** Each token's own. */
+  /** Separate draws per token. */
   | { readonly kind: 'tokens'; readonly ids: Tensor<'i32'> } // [T, R]
-  /** Those of all tokens of a group. */
+  /** Draws shared by the tokens of a group. */
   | { readonly kind: 'groups'; readonly ids: Tensor<'i32'>; readonly members: Tensor<'i32'> } // [G, k R], [G, k]
-  /** The same for all tokens. */
+  /** One pool for all tokens. */
   | { readonly kind: 'pool'; readonly ids: Tensor<'i32'> }; // [1, P]
 
-/** Purposes of the random numbers beyond the first draw, far from those that a tape counts up. */
+/** Random purposes of further draws, beyond the range that tapes use. */
 const PURPOSE = { pool: 1 << 20, share: 2 << 20, popularity: 3 << 20, inBatch: 4 << 20 };
 
 export class NegativeSampler {
@@ -68,14 +68,14 @@ export class NegativeSampler {
     if (settings.kind === 'mixed') device.upload(this.logq, logOfMixture(settings.shares, counts, weights));
   }
 
-  /** How many ids a draw for so many tokens has. */
+  /** Number of ids drawn for `tokens` tokens. */
   mostDraws(tokens: number): number {
     const { count, pool, sharing } = this.#settings;
     if (pool > 0 && count >= pool) return pool;
     return Math.ceil(tokens / sharing.factor) * sharing.factor * count;
   }
 
-  /** Keyed by the lane and the place of each draw: neither threads nor ranks nor a resumed run change them. */
+  /** Keyed by lane and position of each draw, so independent of threads, ranks and resumption. */
   draw(events: MaskedEvents, key: RandomKey, stream?: StreamName): Draws {
     const { count, pool, mask, sharing } = this.#settings;
     const { targets } = events;
@@ -111,7 +111,7 @@ export class NegativeSampler {
     }
   }
 
-  /** [1, P] different rows. */
+  /** [1, P] distinct rows. */
   #pool(positives: Tensor<'i32'>, key: RandomKey, stream?: StreamName): Tensor<'i32'> {
     const rows = this.#device.tensor([1, this.#settings.pool], 'i32');
     drawPool(this.#device, rows, { ...key, purpose: key.purpose + PURPOSE.pool }, this.#from(positives), stream);

@@ -1,6 +1,6 @@
-// A lane's negatives as segments that follow one another through two buffers: while the loss computes with one, the rows
-// of the next are fetched. Memory is that of two segments, whatever R. Where all rows that there are fit into as much, each is
-// fetched once for the whole lane, before the loss begins.
+// Double-buffered segments of a lane's negatives: while the loss computes with one segment, the rows of the next are fetched.
+// Memory is that of two segments, independent of R. If all distinct rows fit into that, each is fetched once for the whole
+// lane, before the loss begins.
 //
 // P positions, R draws each, S positions of a segment, D width.
 
@@ -16,9 +16,9 @@ export interface SegmentOptions {
   buffers: SegmentBuffers;
   /** The table, or rows staged from it. */
   from: Tensor<RowDtype>;
-  /** Rows of `from`; a pool is one position. */
+  /** Row indices into `from`; a pool is one position. */
   ids: Tensor<'i32'>; // [P, R]
-  /** S; 0 for all positions at once. Fewer segments are made where they need no more memory. */
+  /** S; 0 for all positions at once. Fewer segments are used if they need no more memory. */
   size: number;
   normalizedEps?: number | undefined;
   stream: StreamName;
@@ -27,7 +27,7 @@ export interface SegmentOptions {
 export class NegativeSegments implements Segments {
   readonly #options: SegmentOptions;
   readonly #places: Tensor<'i32'>;
-  /** Positions of a segment. */
+  /** Positions per segment. */
   readonly #size: number;
   readonly #fetched: Segment[] = [];
   #next = 0;
@@ -47,7 +47,7 @@ export class NegativeSegments implements Segments {
     return this.#options.buffers.dtype === 'f16';
   }
 
-  /** Each segment is valid until the next one is asked for: its buffer then takes the one after that. */
+  /** A segment is valid until the next one is requested; then its buffer is reused for the one after that. */
   *[Symbol.iterator](): Iterator<Segment> {
     for (let segment = this.#fetched.shift(); segment; segment = this.#fetched.shift()) {
       yield segment;

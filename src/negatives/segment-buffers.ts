@@ -1,7 +1,6 @@
-// Two buffers that segments of negatives take in turn, lane after lane; a lane of one segment uses the first alone. A
-// buffer is written again once the loss has read it: streams wait for that by themselves. Buffers of their own for each
-// segment would not do: memory that two streams use goes back only when one of them has passed, and work is enqueued far
-// ahead of that.
+// Two buffers used alternately by segments of negatives, across lanes; a lane of one segment uses only the first. A buffer is
+// overwritten once the loss has read it; streams wait for that automatically. A separate buffer per segment would not work:
+// memory used by two streams is freed only when both have passed, and work is enqueued far ahead of that.
 
 import type { Device } from '../native/device.js';
 import type { RowBuffer } from '../ops/fetch-negatives.js';
@@ -17,7 +16,7 @@ export class SegmentBuffers {
     this.dtype = dtype;
   }
 
-  /** The first or the second buffer, with room for so many rows at least. What was in it is read no more. */
+  /** The first or second buffer, with capacity for at least `room` rows. Its previous contents are invalidated. */
   take(which: 0 | 1, room: number, width: number): RowBuffer {
     const known = this.#buffers[which];
     if (known && known.rows.rows >= room && known.rows.cols === width) return known;

@@ -1,17 +1,17 @@
-// Whether rows of negatives are fetched beside the table, and from which size of segments on the loss never waits for them.
+// Whether rows of negatives are fetched into segments, and the smallest segment for which the loss never waits.
 //
 // P positions (tokens, or groups that share), R draws each, V rows of D numbers.
 
-/** Floats of a table that is not fetched from in f32: it fits the cache, and the losses copy it themselves. */
+/** Tables of up to this many floats are read in place in f32: they fit the cache, and the losses copy them anyway. */
 const SMALL_TABLE = 2 ** 21;
 
 export interface Fetching {
   readonly storage: 'f32' | 'f16';
-  /** Positions of a segment; 0 for all at once. */
+  /** Positions per segment; 0 for all at once. */
   readonly segment: number;
 }
 
-/** Otherwise the loss reads rows where they are. */
+/** Otherwise the loss reads rows in place. */
 export function fetchesBeside({ storage, segment }: Fetching, table: { rows: number; width: number }): boolean {
   const small = table.rows * Math.ceil(table.width / 8) * 8 <= SMALL_TABLE;
   return storage !== 'f32' || (segment > 0 && !small);
@@ -24,8 +24,8 @@ export interface Drawn {
 }
 
 /**
- * Two segments are fetched while the encoder runs. Those after them are fetched while the loss computes with the one before,
- * which takes a thread longer than computing takes all of them: nothing may be left for then.
+ * Two segments are fetched while the encoder runs. Later ones are fetched while the loss computes with the previous segment,
+ * and one thread fetches more slowly than all threads compute, so two segments must suffice.
  */
 export function leastHiddenSegment({ positions, draws, rows }: Drawn): number {
   return Math.ceil(Math.min(positions / 2, rows / (2 * draws)));

@@ -4,7 +4,7 @@
 export const DTYPES = ['f32', 'f16', 'i32', 'i64', 'bf16'] as const;
 export type Dtype = (typeof DTYPES)[number];
 
-/** What reading a tensor of a dtype gives. FP16 and BF16 come as raw bits. */
+/** The typed array that reading a tensor returns. FP16 and BF16 are raw bits. */
 export interface ElementArrays {
   f32: Float32Array;
   f16: Uint16Array;
@@ -16,7 +16,7 @@ export interface ElementArrays {
 /** Bytes of an element. */
 export const BYTES: Readonly<Record<Dtype, number>> = { f32: 4, f16: 2, i32: 4, i64: 8, bf16: 2 };
 
-/** What can be uploaded; a Float64Array of whole numbers becomes i64. */
+/** What can be uploaded; a Float64Array of integers becomes i64. */
 export type UploadArray = Float32Array | Uint16Array | Int32Array | BigInt64Array | Float64Array;
 
 /** The dtype that a typed array is uploaded as. */

@@ -1,20 +1,20 @@
-// A matrix in the device's memory, by handle. No arithmetic here, and no data: that is read through the device.
+// A matrix in the device's memory, referenced by a handle. No arithmetic and no data here; data is read through the device.
 
 import type { Dtype } from './dtype.js';
 
 export type Shape = readonly [rows: number, cols: number];
 
-/** Row after row; or all rows of the first sixteen columns, then those of the next sixteen. */
+/** `rows`: row-major. `panels`: blocks of 16 columns, each row-major: all rows of the first 16 columns, then of the next. */
 export type Layout = 'rows' | 'panels';
 
-/** What a tensor needs of the device that holds it. */
+/** What a tensor needs from its device. */
 export interface TensorHome {
   view(handle: number, from: number, cols: number): number;
   range(handle: number, from: number, count: number): number;
   free(handle: number): void;
 }
 
-/** What is not usual about a tensor: that it is a column range, or its layout. */
+/** Optional properties of a tensor: being a column range, and its layout. */
 export interface TensorOrigin<D extends Dtype> {
   root?: Tensor<D>;
   from?: number;
@@ -29,7 +29,7 @@ export class Tensor<D extends Dtype = Dtype> {
   readonly dtype: D;
   readonly rows: number;
   readonly cols: number;
-  /** The tensor whose columns these are; itself when it is whole. */
+  /** The tensor that this is a column range of; itself if it is whole. */
   readonly root: Tensor<D>;
   /** First column within the root. */
   readonly from: number;
@@ -57,7 +57,7 @@ export class Tensor<D extends Dtype = Dtype> {
     return this.#disposed;
   }
 
-  /** Columns [from, from + cols) as a tensor that shares the memory. It goes when this one does. */
+  /** Columns [from, from + cols) as a view, which is disposed together with this tensor. */
   columns(from: number, cols: number): Tensor<D> {
     const handle = this.#home.view(this.handle, from, cols);
     const origin = { root: this.root, from: this.from + from, layout: this.layout };
@@ -66,14 +66,14 @@ export class Tensor<D extends Dtype = Dtype> {
     return view;
   }
 
-  /** Elements [from, from + count) in the order of the rows, as one row that shares the memory. It goes when this one does. */
+  /** Elements [from, from + count) in row-major order as a view of one row, disposed together with this tensor. */
   range(from: number, count: number): Tensor<D> {
     const part = new Tensor(this.#home, this.#home.range(this.handle, from, count), this.dtype, [1, count]);
     (this.#views ??= []).push(part);
     return part;
   }
 
-  /** Gives the memory back as soon as the commands already enqueued have used it. Twice is once. */
+  /** Frees the memory once all enqueued commands have used it. Idempotent. */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
@@ -86,7 +86,7 @@ export class Tensor<D extends Dtype = Dtype> {
   }
 }
 
-/** Tells the kinds of rows apart that a table may have. */
+/** Narrows the dtypes that a table may have. */
 export function isF32(tensor: Tensor<'f32' | 'f16' | 'bf16'>): tensor is Tensor<'f32'> {
   return tensor.dtype === 'f32';
 }

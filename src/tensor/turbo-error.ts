@@ -1,10 +1,10 @@
-// The one error that tensors, ops and streams raise: which op, which of its inputs, what was expected, what was found.
+// The only error raised by tensors, ops and streams: the op, the input, what was expected and what was found.
 
-/** The fields of a TurboError as data, which is how they cross from the addon. */
+/** The fields of a TurboError as data, as passed by the addon. */
 export interface NativeFault {
   /**
-   * shape, offsets, range, not-finite, timestamp, argument, handle, alias, dtype, op, memory, closed, file; or panic, which is a bug
-   * of ours.
+   * shape, offsets, range, not-finite, timestamp, argument, handle, alias, dtype, op, memory, closed, file; or panic, which is
+   * always a bug.
    */
   kind: string;
   op: string;

@@ -1,4 +1,4 @@
-// Files and folders that appear whole or not at all: temp name, fsync, rename, fsync of the parent folder.
+// Files and folders that are written atomically: temporary name, fsync, rename, fsync of the parent folder.
 
 import {
   closeSync,
@@ -17,8 +17,8 @@ import { UserError } from './errors.js';
 import { isAlive } from './process-identity.js';
 
 /**
- * A folder and those above it. Not mkdirSync's `recursive`: in Node 20 that never returns where a folder cannot be made
- * although its parent is there, as in /proc.
+ * Creates a folder and its parents. Not mkdirSync's `recursive`: in Node 20 that never returns if a folder cannot be created
+ * although its parent exists, as in /proc.
  */
 export function makeFolder(path: string): void {
   if (existsSync(path)) return;
@@ -28,7 +28,7 @@ export function makeFolder(path: string): void {
   } catch (error) {
     if (existsSync(path)) return;
     const why = error instanceof Error ? error.message : String(error);
-    throw new UserError('cannot-write', `cannot make the folder ${path}: ${why}`, 'Choose another place.', {
+    throw new UserError('cannot-write', `cannot create the folder ${path}: ${why}`, 'Choose another path.', {
       cause: error,
     });
   }
@@ -45,7 +45,7 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** writeSync may write less than it was asked to (signals, files above 2 GB): this one does not. */
+/** writeSync may write only a part (signals, files above 2 GB); this writes everything. */
 export function writeFully(fd: number, bytes: Uint8Array, position: number | null = null): void {
   let done = 0;
   while (done < bytes.byteLength) {
@@ -53,12 +53,12 @@ export function writeFully(fd: number, bytes: Uint8Array, position: number | nul
   }
 }
 
-/** What a file or folder is called until it is whole. */
+/** The temporary name of a file or folder until it is complete. */
 function temporaryName(path: string, pid: number | string): string {
   return join(dirname(path), `.${basename(path)}.${pid}.tmp`);
 }
 
-/** The temporary name for something large that holds no lock; what killed processes left under such names of it is removed. */
+/** A temporary name for something large that needs no lock; removes leftovers of killed processes under such names. */
 export function claimTemporary(path: string): string {
   const folder = dirname(path);
   for (const name of readdirSync(folder)) {
@@ -70,7 +70,7 @@ export function claimTemporary(path: string): string {
   return temporaryName(path, process.pid);
 }
 
-/** A file that is written piece by piece and appears with `commit`; disposed of before, it leaves nothing. */
+/** A file that is written in pieces and appears with `commit`; if disposed before, it leaves nothing. */
 export class AtomicFile {
   readonly #path: string;
   readonly #temp: string;
@@ -101,7 +101,7 @@ export class AtomicFile {
   }
 }
 
-/** Write a whole file so that a reader sees the old content or the new one, never a part. */
+/** Writes a file so that readers see either the old or the new content, never a part. */
 export function writeFileAtomic(path: string, content: string | Uint8Array): void {
   using file = new AtomicFile(path);
   file.append(typeof content === 'string' ? Buffer.from(content) : content);

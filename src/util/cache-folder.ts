@@ -1,4 +1,4 @@
-// Where things are kept that can be made again: the MPI shim, measured costs of this machine.
+// The folder for reproducible artefacts: the MPI shim, measured costs of this machine.
 
 import { homedir } from 'node:os';
 import { join } from 'node:path';

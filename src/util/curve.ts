@@ -26,7 +26,7 @@ export function curve({ title, values, width = 60, height = 8 }: CurveOptions): 
     const left = Math.floor(at);
     const right = Math.min(values.length - 1, left + 1);
     const row = rowOf(values[left]! + (values[right]! - values[left]!) * (at - left));
-    // Steep parts are joined, so that the line has no holes.
+    // Steep parts are connected, so that the line has no gaps.
     for (let y = Math.min(row, last ?? row); y <= Math.max(row, last ?? row); y++) {
       cells[y >> 2]![x >> 1]! |= DOTS[x & 1]![y & 3]!;
     }

@@ -1,5 +1,5 @@
-// A module beside the caller as another process or thread loads it: compiled, or from source when the caller runs from
-// source (tests, `--config x.ts`), so that both sides are always of one version.
+// Path of a module next to the caller, for another process or thread to load: compiled, or from source if the caller runs
+// from source (tests, `--config x.ts`), so that both sides always have the same version.
 
 import { fileURLToPath } from 'node:url';
 

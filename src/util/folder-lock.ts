@@ -1,13 +1,13 @@
-// One process at a time writes in a folder. The lock is a subfolder `lock` that holds exactly one file, whose name says
-// who holds it. Every change of hands is a single rename, so of any number of takers one wins:
+// Lets one process at a time write to a folder. The lock is a subfolder `lock` with exactly one file, whose name identifies
+// the holder. Every transition is a single rename, so exactly one of several contenders wins:
 //
 //   free       no `lock`, or an empty one
-//   take       rename a temporary folder with one's own file onto `lock`: fails unless that is absent or empty
-//   take over  rename the dead holder's file to one's own: fails unless it is still there; names never come again
-//   release    move one's own file out of `lock`, then remove the empty folder
+//   take       rename a temporary folder with our file onto `lock`: fails unless that is absent or empty
+//   take over  rename the dead holder's file to ours: fails unless it is still there; names are never reused
+//   release    move our file out of `lock`, then remove the empty folder
 //
-// A holder on this machine is asked for directly (process id and start time). One that cannot be seen from here (another
-// machine, a container before its restart) renews its file every few seconds; without renewal it is taken for dead.
+// A holder on this machine is checked directly (process id and start time). One that is not visible from here (another
+// machine, a container before its restart) renews its file every few seconds; without renewals it is considered dead.
 
 import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,20 +19,20 @@ import { errorCode, ownIdentity, type ProcessIdentity, stillRuns } from './proce
 export interface LockTiming {
   /** Milliseconds between renewals. */
   renew: number;
-  /** Without a renewal for so long, a holder that cannot be seen is taken for dead. */
+  /** After this long without a renewal, an invisible holder is considered dead. */
   patience: number;
-  /** A last renewal so long ago needs no waiting; generous, because clocks of two machines differ. */
+  /** If the last renewal is older than this, no waiting is needed; generous, because clocks of machines differ. */
   longDead: number;
 }
 
 const TIMING: LockTiming = { renew: 3_000, patience: 30_000, longDead: 300_000 };
 
 export interface FolderLock extends Disposable {
-  /** Throws when another process has taken the folder over, which it may once this one was silent for too long. */
+  /** Throws if another process has taken over the folder, which it may after this one was silent for too long. */
   assertHeld(): void;
 }
 
-/** Held until disposed of, or until the process ends. Waits for a holder that cannot be seen to renew or to be given up. */
+/** Held until disposed, or until the process ends. Waits until an invisible holder renews its lock or is considered dead. */
 export async function lockFolder(folder: string, timing: LockTiming = TIMING): Promise<FolderLock> {
   const lock = join(folder, 'lock');
   const mine = nameOf(ownIdentity());
@@ -64,7 +64,7 @@ function takeFree(folder: string, lock: string, mine: string): boolean {
     return true;
   } catch (error) {
     if (errorCode(error) === 'ENOTDIR') throw foreign(lock);
-    if (['ENOTEMPTY', 'EEXIST', 'ENOENT'].includes(String(errorCode(error)))) return false; // held, or the folder went
+    if (['ENOTEMPTY', 'EEXIST', 'ENOENT'].includes(String(errorCode(error)))) return false; // held, or the folder is gone
     throw error;
   } finally {
     rmSync(temp, { recursive: true, force: true });
@@ -73,16 +73,16 @@ function takeFree(folder: string, lock: string, mine: string): boolean {
 
 function takeOver(lock: string, file: string, mine: string): boolean {
   try {
-    touch(join(lock, file)); // so that the lock is fresh from the first moment on
+    touch(join(lock, file)); // so that the lock is fresh from the start
     renameSync(join(lock, file), join(lock, mine));
     return true;
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false; // another taker was faster
+    if (errorCode(error) === 'ENOENT') return false; // another process was faster
     throw error;
   }
 }
 
-/** What takers left that were killed in the middle. Those of others that still run are their own. */
+/** Removes leftovers of processes that were killed while taking the lock, but not those of running processes. */
 function sweep(folder: string): void {
   for (const entry of readdirSync(folder)) {
     const name = /^\.lock\.(.+)\.tmp$/.exec(entry)?.[1];
@@ -123,7 +123,7 @@ function release(folder: string, mine: string): void {
     rmSync(gone);
     rmdirSync(join(folder, 'lock'));
   } catch {
-    // Taken over, taken again since, or the whole folder was removed: nothing of ours is left.
+    // Taken over, or the folder was removed: nothing of ours is left.
   }
 }
 
@@ -132,7 +132,7 @@ function touch(file: string): void {
   utimesSync(file, now, now);
 }
 
-/** The one file in the lock; undefined while there is none. */
+/** The file in the lock; undefined if there is none. */
 function only(lock: string): string | undefined {
   try {
     return readdirSync(lock)[0];
@@ -142,7 +142,7 @@ function only(lock: string): string | undefined {
   }
 }
 
-/** Watches for a sign of life. No clock of the other machine is trusted but for a lock that is very old. */
+/** Watches for a renewal. The other machine's clock is trusted only for very old locks. */
 async function renews(file: string, { renew, patience, longDead }: LockTiming): Promise<boolean> {
   const seen = renewedAt(file);
   if (seen === undefined || Date.now() - seen > longDead) return false;
@@ -161,7 +161,7 @@ function renewedAt(file: string): number | undefined {
 
 let taken = 0;
 
-/** Unique: a process counts its locks. Fields are separated by dots, the host comes last because it may hold some. */
+/** Unique: a process counts its locks. Fields are separated by dots; the host comes last because it may contain dots. */
 function nameOf({ pid, started, place, host }: ProcessIdentity): string {
   return ['held', pid, started, place, ++taken, host.replace(/[^\w.-]/g, '_')].join('.');
 }
@@ -173,5 +173,9 @@ function parseName(name: string): ProcessIdentity | undefined {
 }
 
 function foreign(path: string): UserError {
-  return new UserError('bad-lock', `${path} is no lock of ours`, 'If no process writes in this folder, remove it.');
+  return new UserError(
+    'bad-lock',
+    `${path} is not a lock of turbogr`,
+    'If no process writes in this folder, remove it.',
+  );
 }

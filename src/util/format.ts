@@ -1,4 +1,4 @@
-// Numbers as people read them. Pure: the dashboard uses them in a browser.
+// Human-readable numbers. No Node APIs: the dashboard uses this in the browser.
 
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 

@@ -1,6 +1,6 @@
-// How a command ends before its time, the same for all commands. Ctrl-C, SIGTERM, a closed terminal (SIGHUP) and a reader
-// of our output that went away (`| head`) all abort one signal; the work finishes what it must (a checkpoint, clean-up) and
-// the process ends with the status that shells expect. A second signal ends it at once.
+// How commands are interrupted. Ctrl-C, SIGTERM, a closed terminal (SIGHUP) and a closed output pipe (`| head`) all abort one
+// AbortSignal; the work completes what it must (a checkpoint, clean-up) and the process ends with the status that shells
+// expect. A second signal ends it at once.
 
 export type Cause = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGPIPE';
 
@@ -8,11 +8,11 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** 128 + the number of the signal. */
 const STATUS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGPIPE: 141 };
 
-/** What is told when standard output or standard error can no longer be written. */
+/** Listeners for when standard output or standard error can no longer be written. */
 const onBrokenOutput = new Set<() => void>();
 let guarded = false;
 
-/** From here on a broken output is no error: what is written to it is lost, and work under way is interrupted. */
+/** From here on a broken output is not an error: writes are dropped, and running work is interrupted. */
 export function guardOutput(): void {
   if (guarded) return;
   guarded = true;
@@ -25,8 +25,8 @@ export function guardOutput(): void {
 }
 
 /**
- * Runs work that can be interrupted, and sets the exit status when it was. `onInterrupt` is told the cause once, to say
- * what happens next.
+ * Runs interruptible work, and sets the exit status if it was interrupted. `onInterrupt` is called once with the cause, to
+ * say what happens next.
  */
 export async function interruptible<T>(
   work: (signal: AbortSignal) => Promise<T>,
@@ -36,7 +36,7 @@ export async function interruptible<T>(
   const controller = new AbortController();
   const stop = (cause: Cause): void => {
     if (controller.signal.aborted) {
-      // A broken output is noticed again with every line; only a person asks twice.
+      // A broken output is reported again with every line; only a signal counts as a second request.
       if (cause !== 'SIGPIPE') process.exit(STATUS[cause]);
       return;
     }

@@ -1,4 +1,4 @@
-// What a result was computed on, in the words that a report prints.
+// The machine that a result was computed on, as printed in reports.
 
 import { arch, cpus, platform, release, totalmem } from 'node:os';
 

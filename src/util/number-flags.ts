@@ -1,4 +1,4 @@
-// Numbers on the command line, parsed once for every command: commander prints the message beside the flag.
+// Parsers for numeric flags, shared by all commands: commander prints the message next to the flag.
 
 import { InvalidArgumentError } from '@commander-js/extra-typings';
 

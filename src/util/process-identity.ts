@@ -1,5 +1,5 @@
-// Which process did something, told so that another can find out later whether it still runs. A process id alone is used
-// again; together with the start time, the boot of the machine and the PID namespace (a container has its own) it is not.
+// Identifies a process so that another one can check later whether it still runs. Process ids are reused; together with start
+// time, boot id and PID namespace (a container has its own) they are unique.
 
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -7,14 +7,14 @@ import { sha256 } from './hash.js';
 
 export interface ProcessIdentity {
   pid: number;
-  /** Start time as the kernel tells it; empty where it does not. */
+  /** Start time as reported by the kernel; empty if unavailable. */
   started: string;
-  /** Where `pid` means something: a hash of boot and PID namespace, of the host name where there is no /proc. */
+  /** Scope of `pid`: a hash of boot and PID namespace, or of the host name without /proc. */
   place: string;
   host: string;
 }
 
-/** Of the times in /proc, on every architecture. */
+/** Clock ticks in /proc, the same on every architecture. */
 const TICKS_PER_SECOND = 100;
 
 let place: string | undefined;
@@ -31,7 +31,7 @@ export function ownIdentity(): ProcessIdentity {
   return { pid: process.pid, started: startOf(process.pid), place: currentPlace(), host: hostname() };
 }
 
-/** Whether the process still runs; undefined when that cannot be seen from here (another machine, boot or container). */
+/** Whether the process still runs; undefined if it is not visible from here (another machine, boot or container). */
 export function stillRuns({ pid, started, place: where }: ProcessIdentity): boolean | undefined {
   if (where !== currentPlace()) return undefined;
   try {
@@ -43,8 +43,8 @@ export function stillRuns({ pid, started, place: where }: ProcessIdentity): bool
 }
 
 /**
- * For files whose name holds nothing but a process id: whether the process that changed one, last at `changed` (ms since
- * 1970), still runs. The id may have become another process's or thread's since; that one began later.
+ * For files that record only a process id: whether the process that modified the file, last at `changed` (ms since 1970),
+ * still runs. If the id was reused since, the new process or thread started later.
  */
 export function isAlive(pid: number, changed: number): boolean {
   try {
@@ -53,10 +53,10 @@ export function isAlive(pid: number, changed: number): boolean {
     if (errorCode(error) === 'ESRCH') return false;
   }
   const began = beginningOf(pid);
-  return began === undefined || began <= changed + 2000; // the kernel tells the time of its boot in whole seconds
+  return began === undefined || began <= changed + 2000; // the kernel reports its boot time in whole seconds
 }
 
-/** In ms since 1970; undefined where the kernel does not tell. */
+/** In ms since 1970; undefined if unavailable. */
 function beginningOf(pid: number): number | undefined {
   const ticks = startOf(pid);
   const boot = fromProc(() => /^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1]);
@@ -64,8 +64,8 @@ function beginningOf(pid: number): number | undefined {
 }
 
 /**
- * Fields 3 and 22 of /proc's stat, counted from behind the name, which may hold blanks. A zombie (ended, not yet reaped)
- * is still listed; it counts as ended.
+ * Fields 3 and 22 of /proc/<pid>/stat, counted from the end of the name, which may contain spaces. A zombie (ended, not yet
+ * reaped) is still listed; it counts as ended.
  */
 function startOf(pid: number): string {
   const stat = fromProc(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));

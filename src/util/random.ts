@@ -1,6 +1,6 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
-// A number is a pure function of (seed, purpose, a, b, position), so any draw can be recomputed without replaying the
-// ones before it, and adding a consumer never shifts another one's numbers. Not for cryptography.
+// Each number is a pure function of (seed, purpose, a, b, position), so any draw can be recomputed without replaying the
+// earlier ones, and adding a consumer never shifts another one's numbers. Not for cryptography.
 
 const MULTIPLIER_0 = 0xd2511f53;
 const MULTIPLIER_1 = 0xcd9e8d57;
@@ -9,7 +9,7 @@ const WEYL_1 = 0xbb67ae85;
 const ROUNDS = 10;
 const TWO_32 = 0x1_0000_0000;
 
-/** High 32 bits of the 64-bit product; JavaScript has no such multiply, so it goes by 16-bit halves. */
+/** High 32 bits of the 64-bit product, computed from 16-bit halves. */
 function multiplyHigh(x: number, y: number): number {
   const xLow = x & 0xffff;
   const xHigh = x >>> 16;
@@ -46,7 +46,7 @@ export function philox(key: Uint32Array, counter: Uint32Array, out: Uint32Array)
   out[3] = c3;
 }
 
-/** A purpose's word of the counter (FNV-1a): names keep streams apart without a register of numbers. */
+/** The counter word of a purpose (FNV-1a hash of its name), which keeps streams apart without a registry. */
 function purposeWord(purpose: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < purpose.length; i++) hash = Math.imul(hash ^ purpose.charCodeAt(i), 0x01000193);
@@ -91,7 +91,7 @@ export class Random {
     return this.#block[this.#used++]!;
   }
 
-  /** Uniform in the open interval (0, 1), 32 bits fine. */
+  /** Uniform in the open interval (0, 1), with 32 bits of resolution. */
   uniform(): number {
     return (this.uint32() + 0.5) / TWO_32;
   }

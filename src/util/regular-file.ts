@@ -1,11 +1,11 @@
-// Files that may be anything by the time they are read: a pipe in the place of a file would be waited for without end.
+// Guards for reading files that may have been replaced: reading a pipe would block forever.
 
 import { readFileSync, statSync } from 'node:fs';
 
-/** Indexes and logs are far smaller; a larger file is none of ours. */
+/** Our indexes and logs are far smaller. */
 const MOST_BYTES = 1 << 29;
 
-/** Whether there is a file to read, or a link to one; a pipe, a folder, a device or a link to nothing is none. */
+/** Whether the path is a regular file or a link to one; not a pipe, folder, device or dangling link. */
 export function isRegularFile(path: string): boolean {
   try {
     return statSync(path).isFile();
@@ -14,7 +14,7 @@ export function isRegularFile(path: string): boolean {
   }
 }
 
-/** Content of a text file; undefined when there is no regular file of a sane size, or it went away meanwhile. */
+/** Content of a text file; undefined if there is no regular file of plausible size, or it vanished meanwhile. */
 export function readTextFile(path: string): string | undefined {
   try {
     const found = statSync(path);

@@ -1,6 +1,6 @@
-// safetensors files, written in a stream and read by ranges: an 8-byte header length, a JSON header, then the tensors
-// without holes. Sizes are given before the first byte, so a file of many GB needs no second pass and no memory.
-// Tensors are laid out by descending element size, which keeps each aligned to its element.
+// safetensors files, written as a stream and read by ranges: an 8-byte header length, a JSON header, then the tensors without
+// gaps. Sizes are known before the first byte is written, so a file of many GB needs no second pass and no buffering.
+// Tensors are stored by descending element size, which keeps each aligned to its element.
 
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, statSync } from 'node:fs';
 import { z } from 'zod';
@@ -12,7 +12,7 @@ import { reshardRows, type TensorFile } from './tensor-file.js';
 const ELEMENT_BYTES = { F64: 8, I64: 8, U64: 8, F32: 4, I32: 4, U32: 4, F16: 2, BF16: 2, I16: 2, U16: 2, I8: 1, U8: 1 };
 export type StoredDtype = keyof typeof ELEMENT_BYTES;
 
-/** The typed array of each dtype; the two 16-bit floats come as their bits. */
+/** The typed array of each dtype; the 16-bit floats are raw bits. */
 interface ArrayOf {
   F64: Float64Array;
   I64: BigInt64Array;
@@ -55,7 +55,7 @@ interface Placed extends TensorSpec {
   readonly end: number;
 }
 
-/** Headers of this size or more are taken for damage, as the official reader does. */
+/** Larger headers are considered damage, as in the official reader. */
 const MAX_HEADER_BYTES = 100_000_000;
 
 function byteLength(spec: TensorSpec): number {
@@ -94,7 +94,7 @@ export class SafetensorsWriter {
     writeFully(this.fd, head, 0);
   }
 
-  /** Append the next elements of one tensor; tensors may be filled in any order, also interleaved. */
+  /** Appends the next elements of one tensor; tensors may be filled in any order, also interleaved. */
   append(name: string, values: NodeJS.ArrayBufferView): void {
     const place = this.placed.get(name);
     const done = this.written.get(name);
@@ -109,7 +109,7 @@ export class SafetensorsWriter {
     this.written.set(name, done + values.byteLength);
   }
 
-  /** Check that every tensor is full, flush to the disk unless that is left to another, close. */
+  /** Checks that every tensor is complete, flushes to disk unless told otherwise, and closes. */
   close({ flush = true } = {}): void {
     try {
       for (const [name, place] of this.placed) {
@@ -123,13 +123,13 @@ export class SafetensorsWriter {
     }
   }
 
-  /** Close without any check, when what was being written is given up. */
+  /** Closes without checks, to abandon the file. */
   abandon(): void {
     closeSync(this.fd);
   }
 }
 
-/** A small file at once. */
+/** Writes a small file at once. */
 export function writeSafetensors(
   path: string,
   tensors: Readonly<Record<string, { dtype: StoredDtype; shape: readonly number[]; data: NodeJS.ArrayBufferView }>>,
@@ -156,7 +156,7 @@ export class SafetensorsFile implements TensorFile {
   constructor(path: string) {
     this.path = path;
     // Before it is opened: opening a pipe waits for its writer.
-    if (!statSync(path).isFile()) throw damaged(path, 'it is no regular file');
+    if (!statSync(path).isFile()) throw damaged(path, 'it is not a regular file');
     this.fd = openSync(path, 'r');
     try {
       const size = fstatSync(this.fd).size;
@@ -177,7 +177,7 @@ export class SafetensorsFile implements TensorFile {
     }
   }
 
-  /** A whole tensor, in memory of its own. */
+  /** A whole tensor, in newly allocated memory. */
   read<T extends StoredDtype>(name: string, dtype: T): TensorArray<T> {
     const place = this.find(name, dtype);
     const bytes = new Uint8Array(place.end - place.begin);
@@ -185,7 +185,7 @@ export class SafetensorsFile implements TensorFile {
     return VIEW[dtype](bytes.buffer);
   }
 
-  /** Elements from `start` on, as many as `target` holds: a single read of the range, no allocation. */
+  /** Fills `target` with the elements from `start` on: a single read, no allocation. */
   readInto<T extends StoredDtype>(name: string, dtype: T, start: number, target: TensorArray<T>): void {
     const place = this.find(name, dtype);
     const from = place.begin + start * ELEMENT_BYTES[dtype];
@@ -203,7 +203,7 @@ export class SafetensorsFile implements TensorFile {
     else reshardRows([read], cols, shard, { start, into });
   }
 
-  /** Where a tensor is in the file, for readers that map it. Aligned to its element. */
+  /** Position of a tensor in the file, for memory mapping. Aligned to its element. */
   place(name: string, dtype: StoredDtype): { offset: number; bytes: number } {
     const { begin, end } = this.find(name, dtype);
     const offset = this.dataStart + begin;
@@ -226,8 +226,8 @@ export class SafetensorsFile implements TensorFile {
 function damaged(path: string, what: string): UserError {
   return new UserError(
     'damaged-safetensors',
-    `${path} is not a sound safetensors file: ${what}`,
-    'Make the file again.',
+    `${path} is not a valid safetensors file: ${what}`,
+    'Create the file again.',
   );
 }
 
@@ -277,7 +277,7 @@ function parseHeader(
   return { metadata, placed };
 }
 
-/** The format has neither gaps nor overlaps nor bytes behind the last tensor. */
+/** The format allows no gaps, overlaps or bytes after the last tensor. */
 function checkNoHoles(path: string, places: readonly Placed[], dataBytes: number): void {
   let end = 0;
   for (const place of places.toSorted((a, b) => a.begin - b.begin || a.end - b.end)) {

@@ -1,4 +1,4 @@
-// Named tensors to load from: a safetensors file, or one whose tables lie in shards beside it.
+// A source of named tensors: a safetensors file, or one whose tables are in separate shard files.
 
 import type { RowShard } from './row-shard.js';
 
@@ -6,7 +6,7 @@ export interface TensorFile {
   readonly path: string;
   /** As whole tensors. */
   readonly tensors: ReadonlyMap<string, { readonly dtype: string; readonly shape: readonly number[] }>;
-  /** Of the rows of a shard of an F32 matrix, one after the other: the elements from `start` on, as many as `into` holds. */
+  /** Fills `into` with elements of a shard of an F32 matrix (its rows, concatenated), from `start` on. */
   readRows(name: string, shard: RowShard, start: number, into: Float32Array<ArrayBuffer>): void;
   close(): void;
 }
@@ -14,7 +14,7 @@ export interface TensorFile {
 /** Reads elements of a source from `start` on. */
 export type ReadElements = (start: number, into: Float32Array<ArrayBuffer>) => void;
 
-/** Rows of one shard out of sources that have the rows of others: source s of n has rows s, s + n, s + 2 n, ... */
+/** Collects the rows of one shard from differently sharded sources: source s of n has rows s, s + n, s + 2 n, ... */
 export function reshardRows(
   sources: readonly ReadElements[],
   cols: number,

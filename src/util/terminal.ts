@@ -1,4 +1,4 @@
-// What a person sees in a terminal: numbers, bars, aligned tables, colour, one progress line. No policy, no logging.
+// Terminal output: numbers, bars, aligned tables, colour, a progress line. No policy, no logging.
 
 import { styleText } from 'node:util';
 export { formatCount, formatSeconds, formatShare } from './format.js';
@@ -6,15 +6,15 @@ import { cutTo, padTo, printable, textWidth, wrapLine } from './text-width.js';
 
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/** A horizontal bar of `share` of `width` cells, exact to an eighth of a cell. */
+/** A horizontal bar that fills `share` of `width` cells, to an eighth of a cell. */
 export function bar(share: number, width: number): string {
   const eighths = Math.round(Math.max(0, Math.min(1, share)) * width * 8);
   return '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '');
 }
 
 /**
- * Rows of cells as aligned columns: text to the left, numbers (and what looks like them) to the right. Cells may hold
- * anything, such as ids of a log: control characters come out as escapes.
+ * Formats rows as aligned columns: text left, numbers (and similar) right. Cells may contain anything, such as ids of a log:
+ * control characters are escaped.
  */
 export function table(
   header: readonly string[],
@@ -37,7 +37,7 @@ export function table(
     .join('\n\n');
 }
 
-/** Columns that fit beside each other; each group repeats the first, which names the rows. */
+/** Splits columns into groups that fit the width; each group repeats the first column, which names the rows. */
 function columnGroups(widths: readonly number[], room: number): number[][] {
   const groups: number[][] = [];
   let used = 0;
@@ -54,7 +54,7 @@ function columnGroups(widths: readonly number[], room: number): number[][] {
 
 type Colour = 'red' | 'green' | 'yellow' | 'cyan' | 'bold' | 'dim';
 
-/** Colour on a terminal only; NO_COLOR turns it off, FORCE_COLOR on, whatever the stream is. */
+/** Colour on terminals only; NO_COLOR and FORCE_COLOR override. */
 export function hasColour(stream: { isTTY: boolean }, env: NodeJS.ProcessEnv = process.env): boolean {
   const { NO_COLOR: no, FORCE_COLOR: force } = env;
   if (no !== undefined && no !== '') return false;
@@ -66,7 +66,7 @@ export function coloured(text: string, colour: Colour, stream: NodeJS.WriteStrea
   return hasColour(stream) ? styleText(colour, text) : text;
 }
 
-/** Text for a stream: on a terminal that is too narrow, lines are broken at words; those of tables are left alone. */
+/** Wraps text at words on a narrow terminal; table lines are left alone. */
 export function fitted(text: string, stream: NodeJS.WriteStream = process.stdout): string {
   if (!stream.isTTY || !(stream.columns > 0)) return text;
   return text
@@ -75,7 +75,7 @@ export function fitted(text: string, stream: NodeJS.WriteStream = process.stdout
     .join('\n');
 }
 
-/** One line that rewrites itself on a terminal; silent when the stream is a pipe or a file. */
+/** A line that rewrites itself on a terminal; silent if the stream is a pipe or a file. */
 export class ProgressLine {
   private readonly stream: NodeJS.WriteStream;
   private shown = false;

@@ -1,5 +1,5 @@
-// Text as a terminal shows it: how many cells it takes, where to break it, and what must not reach it. Ids of a log may be
-// in any script and may hold control characters; a table must stay aligned, and an id must not drive the terminal.
+// Text on a terminal: its width in cells, where to break it, and what must be escaped. Ids of a log may be in any script and
+// may contain control characters; tables must stay aligned, and an id must not control the terminal.
 
 import { stripVTControlCharacters } from 'node:util';
 
@@ -31,7 +31,7 @@ function cells(character: string): number {
   return WIDE.some(([first, last]) => code >= first && code <= last) ? 2 : 1;
 }
 
-/** Cells that a line takes; colour takes none. */
+/** Width of a line in cells; colour codes take none. */
 export function textWidth(text: string): number {
   let width = 0;
   for (const character of stripVTControlCharacters(text)) width += cells(character);
@@ -43,7 +43,7 @@ export function padTo(text: string, width: number, side: 'left' | 'right'): stri
   return side === 'left' ? text + blanks : blanks + text;
 }
 
-/** The beginning of a line that fits into this many cells. */
+/** Truncates a line to this many cells. */
 export function cutTo(text: string, width: number): string {
   let used = 0;
   let cut = '';
@@ -55,7 +55,7 @@ export function cutTo(text: string, width: number): string {
   return cut;
 }
 
-/** Breaks a line at blanks; what follows is indented by as much as the line and two more. Words are never broken. */
+/** Wraps a line at spaces; continuation lines are indented by two more. Words are never broken. */
 export function wrapLine(line: string, width: number): string {
   if (textWidth(line) <= width) return line;
   const indent = /^ */.exec(line)![0];
@@ -74,7 +74,7 @@ export function wrapLine(line: string, width: number): string {
   return [...lines, current].join('\n');
 }
 
-/** Control characters, ESC among them, and those that turn the direction of text, as visible escapes. */
+/** Escapes control characters, including ESC, and those that change the text direction. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029\ufeff]/gu, character => {
     const code = character.codePointAt(0)!.toString(16);
@@ -82,7 +82,7 @@ export function printable(text: string): string {
   });
 }
 
-/** The same for a message of several lines. */
+/** The same for a multi-line message. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }

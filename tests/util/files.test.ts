@@ -24,7 +24,7 @@ describe('files', () => {
     makeFolder(join(folder, 'x', 'y', 'z'));
     expect(readdirSync(join(folder, 'x'))).toEqual(['y']);
     writeFileSync(join(folder, 'file'), '');
-    expect(() => makeFolder(join(folder, 'file', 'below'))).toThrow(/cannot make the folder/);
+    expect(() => makeFolder(join(folder, 'file', 'below'))).toThrow(/cannot create the folder/);
   });
 
   it('hash like their content, also beyond one piece', () => {

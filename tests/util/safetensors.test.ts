@@ -66,7 +66,7 @@ describe('safetensors', () => {
     truncateSync(path, 200);
     expect(() => new SafetensorsFile(path)).toThrow(/does not fit/);
     writeFileSync(path, 'not a tensor file at all');
-    expect(() => new SafetensorsFile(path)).toThrow(/not a sound safetensors file: header of/);
+    expect(() => new SafetensorsFile(path)).toThrow(/not a valid safetensors file: header of/);
     writeFileSync(path, '');
     expect(() => new SafetensorsFile(path)).toThrow(/ends at byte 0/);
   });
