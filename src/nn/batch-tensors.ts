@@ -1,5 +1,5 @@
-// A jagged batch on the device: what models read and losses need. Data is copied when it is made, so the batch's own
-// buffers can be filled again at once.
+// A jagged batch on the device, for models and losses. Data is copied on construction, so the host buffers can be reused at
+// once.
 //
 // B sequences, T tokens.
 

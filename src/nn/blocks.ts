@@ -1,14 +1,14 @@
-// What the built-in models share: equal blocks, one after the other, and the work they do.
+// Shared by the built-in models: a stack of equal blocks, and its FLOP count.
 
 import type { Parameter } from '../ops/parameter.js';
 import type { Tensor } from '../tensor/tensor.js';
 import type { ForwardInput } from './definition.js';
 import { countParameters, type ParameterSpec } from './parameter-spec.js';
 
-/** The parameters of block l by their names inside a block. */
+/** The parameters of a block by their names within it. */
 export type BlockWeights = (name: string) => Parameter;
 
-/** [T, D] through every block; what a block leaves behind besides its result is freed with its scope. */
+/** Applies all blocks to [T, D]; intermediates of a block are freed with its scope. */
 export function throughBlocks(
   { tape, x, weights }: ForwardInput,
   blocks: number,
@@ -22,8 +22,8 @@ export function throughBlocks(
 }
 
 /**
- * Useful FLOPs of forward and backward by length of the sequence: every matrix once per token, and causal attention, whose
- * products have `attentionWidth` columns in all.
+ * Useful FLOPs of forward and backward as a function of sequence length: every matrix once per token, plus causal attention,
+ * whose products have `attentionWidth` columns in total.
  */
 export function causalFlops(
   parameters: readonly ParameterSpec[],

@@ -14,7 +14,7 @@ const MODELS = {
   sasrec: (config: ModelConfig) => (config.variant === 'meta' ? sasrecMeta(config) : sasrec(config)),
 };
 
-/** `ticksPerDay`: units of the timestamps in a day; undefined when batches carry no times. */
+/** `ticksPerDay`: units of the timestamps per day; undefined if batches have no times. */
 export function buildDefinition(config: ModelConfig, ticksPerDay: number | undefined): ModelDefinition {
   return MODELS[config.kind](config, timeBias(config, ticksPerDay));
 }

@@ -1,5 +1,5 @@
-// What a model is to the trainer: its parameters by name, and how they turn embedded events into states. Anything of
-// this shape trains, evaluates, resumes and exports like the built-in models.
+// The interface between model and trainer: named parameters, and a forward function from embedded events to states. Any
+// object of this type trains, evaluates, resumes and exports like the built-in models.
 //
 // T tokens of the batch, D model width.
 
@@ -16,7 +16,7 @@ export interface ForwardInput {
   tape: Tape;
   /** [T, D] embedded events. */
   x: Tensor<'f32'>;
-  /** Where the sequences begin, and when things happened. */
+  /** Sequence offsets and timestamps. */
   tokens: JaggedTokens;
   weights: Weights;
 }
@@ -27,9 +27,9 @@ export interface ModelDefinition {
   readonly d: number;
   /** Longest sequence, in events. */
   readonly maxLength: number;
-  /** Parameters of the blocks; the tables and positions of the input are added by the model. */
+  /** Parameters of the blocks; the model adds tables and position embeddings. */
   readonly parameters: readonly ParameterSpec[];
-  /** [T, D] states: the row of an event predicts the one after it. */
+  /** [T, D] states: each row predicts the next event. */
   forward(input: ForwardInput): Tensor<'f32'>;
   /** Useful FLOPs of forward and backward on one sequence of n events; only real, causal work counts. */
   flops(n: number): number;

@@ -1,4 +1,4 @@
-// First values of a parameter, from counter-based random numbers.
+// Initial values of a parameter, from counter-based random numbers.
 
 import type { RandomKey } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -8,7 +8,7 @@ import { isF32, type Tensor } from '../tensor/tensor.js';
 import { type RowShard, WHOLE } from '../util/row-shard.js';
 import type { Init } from './parameter-spec.js';
 
-/** Enqueues the filling of `to`: of a whole parameter, or of some rows of a truncated normal one. */
+/** Enqueues filling `to`: a whole parameter, or some rows of a truncated normal one. */
 export function initialize(
   device: Device,
   to: Tensor<RowDtype>,

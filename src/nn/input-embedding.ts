@@ -1,4 +1,4 @@
-// Events to vectors: the item's row, those of its action and side features, and the position in the sequence.
+// Embeds events: the sum of the rows of item, action and side features, and of the position in the sequence.
 //
 // T tokens, D model width.
 
@@ -18,7 +18,7 @@ export interface ItemLookup {
 
 export interface InputEmbeddingParts {
   readonly items: Table;
-  /** Of actions and side features, in the order of a batch's side ids. */
+  /** Tables of actions and side features, in the order of a batch's side ids. */
   readonly sides: readonly Table[];
   readonly positions: Parameter;
   readonly dropout: number;
@@ -31,7 +31,7 @@ export class InputEmbedding {
     this.#parts = parts;
   }
 
-  /** [T, D]. `lookup`: where the batch's items are read, by default in the table. */
+  /** [T, D]. `lookup`: the source of the item rows; default: the table. */
   forward(tape: Tape, batch: BatchTensors, lookup?: ItemLookup): Tensor<'f32'> {
     const { items, sides, positions, dropout } = this.#parts;
     const { rows, ids } = lookup ?? { rows: items, ids: batch.items };

@@ -1,4 +1,4 @@
-// What decides the shapes of a model's weights, beside its definition.
+// What determines the shapes of a model's weights, besides its definition.
 //
 // V items, N longest sequence + output slots.
 
@@ -6,10 +6,10 @@ import type { RowDtype } from '../ops/row-source.js';
 import type { ModelDefinition } from './definition.js';
 import type { Scoring } from './scorer.js';
 
-/** A column that every item has, such as its category: an embedding of it is added to the item's. */
+/** An item column, such as its category, whose embedding is added to the item's. */
 export interface SideFeature {
   readonly name: string;
-  /** Number of different values. */
+  /** Number of distinct values. */
   readonly rows: number;
   /** [V] value of each item, -1 for none. */
   readonly ofItem: Int32Array;
@@ -19,20 +19,20 @@ export interface ModelShape {
   readonly definition: ModelDefinition;
   /** V. */
   readonly items: number;
-  /** Positions that have an embedding: N. */
+  /** Number of position embeddings: N. */
   readonly positions: number;
   /** Dropout of the embedded input. */
   readonly dropout: number;
-  /** Different actions that get an embedding; 0 leaves actions out. */
+  /** Number of embedded actions; 0 to ignore actions. */
   readonly actions: number;
   readonly sideFeatures: readonly SideFeature[];
   readonly scoring: Scoring;
-  /** Of the item table; f32 in memory by default. */
+  /** Storage of the item table; default: f32 in memory. */
   readonly itemStorage?: RowStorage;
 }
 
 export interface RowStorage {
   readonly dtype: RowDtype;
-  /** Folder of a file in which the rows lie; in memory when absent. */
+  /** Folder for a memory-mapped file of the rows; default: in memory. */
   readonly mappedIn?: string | undefined;
 }

@@ -1,5 +1,5 @@
-// A model with its weights, in three parts: the embedding of the input, the encoder (the definition's blocks) and the
-// scorer. The same class trains, evaluates and serves; it is saved and loaded by the names of its parameters.
+// A model with its weights, in three parts: input embedding, encoder (the definition's blocks) and scorer. Used for training,
+// evaluation and serving; saved and loaded by parameter name.
 //
 // T tokens, V items, D model width, N longest sequence + output slots.
 
@@ -24,17 +24,17 @@ import type { ModelShape } from './model-shape.js';
 import { countParameters, matrix, type ParameterSpec, truncNormal, xavierNormal } from './parameter-spec.js';
 import { Scorer } from './scorer.js';
 
-/** A tensor of the model, by the name it has in files. */
+/** A tensor of the model, with its name in files. */
 export interface NamedWeight {
   readonly name: string;
   /** All of its rows, or those of a shard. */
   readonly value: Tensor<RowDtype>;
-  /** Of the whole tensor. */
+  /** Shape of the whole tensor. */
   readonly shape: Shape;
   readonly shard: RowShard;
 }
 
-/** A weight on its way to a file; `read` gives the rows of the shard. */
+/** A weight to be written to a file; `read` returns the rows of the shard. */
 export interface StoredWeight {
   readonly name: string;
   readonly dtype: 'F32';
@@ -50,17 +50,17 @@ export class Model {
   readonly tables: readonly Table[];
   /** Dense parameters, positions first. */
   readonly parameters: readonly Parameter[];
-  /** Of the dense parameters, in their order. */
+  /** Specs of the dense parameters, in the same order. */
   readonly specs: readonly ParameterSpec[];
   /** All weights: tables, then dense parameters. */
   readonly all: readonly NamedWeight[];
-  /** Ids to vectors. */
+  /** Maps ids to vectors. */
   readonly embedding: InputEmbedding;
-  /** States against items. */
+  /** Scores states against items. */
   readonly scorer: Scorer;
   readonly #byName: ReadonlyMap<string, Parameter>;
 
-  /** With random weights: the same seed gives the same ones. `itemShard`: the rows of the item table that are kept here. */
+  /** With random weights, determined by the seed. `itemShard`: the rows of the item table to keep. */
   constructor(device: Device, shape: ModelShape, seed: number, itemShard: RowShard = WHOLE) {
     this.device = device;
     this.shape = shape;
@@ -111,7 +111,7 @@ export class Model {
     return this.shape.definition;
   }
 
-  /** Parameters of the blocks, all dense ones, and all rows of tables. */
+  /** Numbers of parameters: in the blocks, all dense, and in tables. */
   get counts(): { blockParameters: number; denseParameters: number; tableParameters: number } {
     return {
       blockParameters: countParameters(this.definition.parameters),
@@ -127,20 +127,19 @@ export class Model {
   };
 
   /**
-   * [T, D] states of a batch; the row of an event predicts the one after it. `items`: where the batch's items are read,
-   * by default in the table.
+   * [T, D] states of a batch; each row predicts the next event. `items`: the source of the item rows; default: the table.
    */
   encode(tape: Tape, batch: BatchTensors, items?: ItemLookup): Tensor<'f32'> {
     const x = this.embedding.forward(tape, batch, items);
     return this.definition.forward({ tape, x, tokens: batch.tokens, weights: this.weights });
   }
 
-  /** A batch on the device, with what this model needs of it. The caller disposes of it. */
+  /** Uploads what this model needs of a batch. The caller disposes of it. */
   upload(input: JaggedBatch, stream?: StreamName): BatchTensors {
     return new BatchTensors(this.device, input, this.shape, stream);
   }
 
-  /** The weights by name, for checkpoints and export, all as f32; each is read in pieces when its turn comes. */
+  /** The weights by name, for checkpoints and export, all as f32; each is read in pieces when it is written. */
   stored(): StoredWeight[] {
     return this.all.map(({ name, value, shape, shard }) => ({
       name,
@@ -151,7 +150,7 @@ export class Model {
     }));
   }
 
-  /** Overwrites the weights with those of a file; a name or shape that does not fit is refused before any is touched. */
+  /** Overwrites the weights with those of a file; mismatched names or shapes are refused before any is changed. */
   load(file: TensorFile): void {
     for (const { name, shape: whole } of this.all) {
       const shape = file.tensors.get(name)?.shape;
@@ -175,7 +174,7 @@ export class Model {
     }
   }
 
-  /** SHA-256 over names, shapes and bytes of all weights. `whole` reads a divided one in the order of its rows. */
+  /** SHA-256 over names, shapes and bytes of all weights. `whole` reads a sharded one in row order. */
   async digest(whole?: (weight: NamedWeight) => AsyncIterable<NodeJS.ArrayBufferView>): Promise<string> {
     const hash = createHash('sha256');
     for (const weight of this.all) {

@@ -3,7 +3,7 @@
 //
 // P parameters of the blocks, n events, D model width, L blocks.
 
-/** Attention in units of 12 D L n²: FuXi weighs the values three times over. */
+/** Attention in units of 12 D L n²; FuXi has three value products. */
 const ATTENTION: Readonly<Record<string, number>> = { hstu: 1, sasrec: 1, fuxi: 2 };
 
 export interface CountedModel {
@@ -14,7 +14,7 @@ export interface CountedModel {
   parameters: number;
 }
 
-/** Undefined for a custom model: the paper has no count for it. */
+/** Undefined for a custom model, which the paper does not cover. */
 export function paperFlops({ kind, d, blocks, parameters }: CountedModel): ((n: number) => number) | undefined {
   const factor = ATTENTION[kind];
   if (factor === undefined) return undefined;

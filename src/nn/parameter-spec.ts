@@ -1,23 +1,23 @@
-// What a model's parameters are before any memory is taken: name, shape, how they start. Counting parameters and
-// printing a model need no more than this.
+// Specifications of a model's parameters before any memory is allocated: name, shape, initialisation. Enough to count
+// parameters and to print a model.
 
 export type Init =
   | { kind: 'normal'; std: number }
-  /** Normal cut at two standard deviations. */
+  /** Normal, truncated at two standard deviations. */
   | { kind: 'trunc-normal'; std: number }
   /** Uniform in ±bound. */
   | { kind: 'uniform'; bound: number }
   | { kind: 'constant'; value: number }
-  /** These numbers, row after row. */
+  /** Given values, row-major. */
   | { kind: 'values'; values: readonly number[] };
 
 export interface ParameterSpec {
-  /** Readable and unique: it is the tensor's name in exported weights. */
+  /** Readable and unique: the tensor's name in exported weights. */
   readonly name: string;
   readonly rows: number;
   readonly cols: number;
   readonly init: Init;
-  /** Weight decay applies: matrices yes, biases, gains and bias tables no. */
+  /** Whether weight decay applies: to matrices, but not to biases, gains and bias tables. */
   readonly decay: boolean;
 }
 

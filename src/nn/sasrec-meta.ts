@@ -1,5 +1,5 @@
-// SASRec as in Meta's public recipes, whose row in the published table it is: another model than the textbook's. Only the query is
-// normalised, and the normalised query is the residual; keys and values come from the raw input; there is no last norm.
+// SASRec as in Meta's public recipes, the variant behind the published results. Unlike the original, only the query is
+// normalised, the normalised query is the residual, keys and values come from the raw input, and there is no final norm.
 //
 //   Q = LayerNorm(X);  A = Q + softmax(Q Wq (X Wk)^T / sqrt(a)) X Wv Wo + bo
 //   H = LayerNorm(A);  X = H + Dropout(Dropout(ReLU(H W1 + b1)) W2 + b2)

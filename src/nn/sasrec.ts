@@ -1,7 +1,7 @@
 // SASRec (Kang and McAuley, 2018): a causal softmax Transformer, pre-norm, with a ReLU feed-forward.
 //
 //   X = X + Dropout(softmax(Q K^T / sqrt(a)) V Wo + bo),  [Q|K|V] = LayerNorm(X) Wqkv + bqkv
-//   X = X + Dropout(Dropout(ReLU(LayerNorm(X) W1 + b1)) W2 + b2);  a last LayerNorm after the blocks
+//   X = X + Dropout(Dropout(ReLU(LayerNorm(X) W1 + b1)) W2 + b2);  a final LayerNorm after the blocks
 //
 // T tokens, D width, h heads, a = dqk, v = dv, L blocks, m inner width of the feed-forward.
 

@@ -1,5 +1,5 @@
-// States against items: logit = state . item / temperature, either side divided by its length where the model was trained
-// so. Losses, evaluation and serving all ask here, so that what is ranked is what was trained.
+// Scores states against items: logit = state . item / temperature, with either side L2-normalised if the model was trained
+// that way. Losses, evaluation and serving all use this, so ranking matches training.
 //
 // T tokens, C states, V items, D width.
 
@@ -14,9 +14,9 @@ import { isF32, type Tensor } from '../tensor/tensor.js';
 export interface Scoring {
   /** Logits are divided by it. */
   readonly temperature: number;
-  /** Divide the state by its length. */
+  /** L2-normalise the state. */
   readonly normalizeUser: boolean;
-  /** Divide the item row by its length. */
+  /** L2-normalise the item row. */
   readonly normalizeItem: boolean;
 }
 
@@ -35,18 +35,18 @@ export class Scorer {
     return { temperature, normalizeUser, normalizeItem };
   }
 
-  /** [V, D] rows by whose dot product with a state items are ranked. */
+  /** [V, D] rows whose dot product with a state ranks the items. */
   itemVectors(tape: Tape): Tensor<'f32'> {
     const rows = this.#floats(tape);
     return this.scoring.normalizeItem ? l2Norm(tape, rows) : rows;
   }
 
-  /** [V, D] rows of length 1: their dot products are cosines. */
+  /** [V, D] unit-length rows: their dot products are cosines. */
   itemDirections(tape: Tape): Tensor<'f32'> {
     return l2Norm(tape, this.#floats(tape));
   }
 
-  /** [V, D] rows of the table, a copy if it is stored otherwise. */
+  /** [V, D] rows of the table as f32; a copy if it is stored differently. */
   #floats(tape: Tape): Tensor<'f32'> {
     const { value } = this.items;
     if (isF32(value)) return value;
@@ -62,7 +62,7 @@ export class Scorer {
     return read.map(x => x / temperature);
   }
 
-  /** The same for some of the states, [ids, D], left on the device. */
+  /** The same for selected states, [ids, D], on the device. */
   queryRows(tape: Tape, states: Tensor<'f32'>, ids: Tensor<'i32'>): Tensor<'f32'> {
     return gatherRows(tape, this.#sides(tape, states), ids, 1 / this.scoring.temperature);
   }

@@ -1,10 +1,10 @@
-// The relative time bias of a block, shared by HSTU and FuXi: which weights it has and how attention reads them.
+// The relative time bias of a block, shared by HSTU and FuXi: its weights and the options for attention.
 //
-//   buckets  a table over the logarithm of the gap: `timeBuckets` entries and one for the gaps beyond
+//   buckets  a table over the logarithm of the gap: `timeBuckets` entries and one for larger gaps
 //   power    alpha * gamma^(T^beta), T = gap in days (FuXi-gamma): alpha, beta and gamma learned, no table
 //
-// Every bucket but the last covers 0.301 * 128 / timeBuckets in the natural logarithm of the gap, so fewer buckets are
-// wider ones over the same range.
+// Every bucket except the last spans 0.301 * 128 / timeBuckets in the natural logarithm of the gap, so fewer buckets are
+// wider and cover the same range.
 
 import type { ModelConfig } from '../config/schema.js';
 import type { RelativeOptions } from '../ops/relative-attention.js';
@@ -14,19 +14,19 @@ import type { Weights } from './definition.js';
 /** `ticksPerDay` of a log whose times are in seconds. */
 export const SECONDS_PER_DAY = 86_400;
 
-/** Starting values: alpha as large as the entries of a fresh table, beta = 1, gamma = 0.8 (FuXi-gamma's best on video). */
+/** Initial values: alpha of the magnitude of initial table entries, beta = 1, gamma = 0.8 (FuXi-gamma's best on video). */
 const ALPHA = 0.02;
 const BETA_WEIGHT = Math.log(Math.E - 1); // softplus of it is 1
 const GAMMA_WEIGHT = Math.log(0.8 / 0.2); // sigmoid of it is 0.8
 
 export interface TimeBias {
-  /** Of block l. */
+  /** Parameter spec of block l. */
   spec(l: number): ParameterSpec;
-  /** What attention of block l is given. */
+  /** Options for attention in block l. */
   options(l: number, weights: Weights): Pick<RelativeOptions, 'tsW' | 'timeUnit'>;
 }
 
-/** `ticksPerDay`: units of the log's timestamps in a day; undefined when the log has none. */
+/** `ticksPerDay`: units of the log's timestamps per day; undefined if it has none. */
 export function timeBias(config: ModelConfig, ticksPerDay: number | undefined): TimeBias | undefined {
   if (ticksPerDay === undefined || config.timeBias === 'off') return undefined;
   const name = (l: number): string => `blocks.${l}.ts_w`;

@@ -7,7 +7,7 @@ import type { Tensor } from '../tensor/tensor.js';
 export type { AdamHyper } from '../native/call.js';
 
 export interface AdamW {
-  /** Parameter, gradient and the two moments, all of one size. Moments start at zero. */
+  /** Parameter, gradient and the two moments, all of the same size. Moments start at zero. */
   p: Tensor<'f32'>;
   g: Tensor<'f32'>;
   m: Tensor<'f32'>;

@@ -1,4 +1,4 @@
-// Vose's alias method: drawing an item by its weight costs one look-up, whatever the number of items.
+// Vose's alias method: weighted draws in constant time.
 //
 // V items.
 
@@ -8,7 +8,7 @@ import type { Tensor } from '../tensor/tensor.js';
 export interface AliasTable {
   threshold: Tensor<'f32'>; // [V]
   alias: Tensor<'i32'>; // [V]
-  /** Log of each item's probability of being drawn, for the losses' logQ correction; -inf where the weight is 0. */
+  /** Log of each item's sampling probability, for the losses' logQ correction; -inf where the weight is 0. */
   logq: Tensor<'f32'>; // [V, 1]
 }
 

@@ -1,6 +1,6 @@
-// Rows that were asked for before an update changed them: which they are, how many, and their new values in place.
+// Rows that were requested before an update changed them: finds and counts them, and writes their new values.
 //
-// Requests come in parts, one for each sender. n senders, D width.
+// Requests come in parts, one per sender. n senders, D width.
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -9,16 +9,16 @@ import type { RowDtype } from './row-source.js';
 
 export interface Requests {
   readonly ids: Tensor<'i32'>;
-  /** Of each sender. */
+  /** Request counts per sender. */
   readonly counts: Tensor<'i64'>; // [n]
 }
 
 export interface ChangedRows {
-  /** Places in the sender's part. */
+  /** Positions in the sender's part. */
   readonly at: Tensor<'i32'>;
-  /** The row's id, or its place in the list. */
+  /** The row's id, or its index in the list. */
   readonly from: Tensor<'i32'>;
-  /** How many for each sender. */
+  /** Counts per sender. */
   readonly counts: Tensor<'i64'>; // [n]
 }
 
@@ -40,7 +40,7 @@ export function changedRows(
   return changed;
 }
 
-/** to[0] += rows asked for, to[1] += those of them that are in any of the lists. */
+/** to[0] += requested rows, to[1] += those of them that occur in any of the lists. */
 export function countChanged(
   device: Device,
   requests: Requests,
@@ -57,9 +57,9 @@ export interface RowPlaces {
   readonly at: Tensor<'i32'>;
   /** Rows of each part. */
   readonly counts: Tensor<'i64'>; // [n]
-  /** How long the parts are in which they are put. */
+  /** Lengths of the destination parts. */
   readonly parts: Tensor<'i64'>; // [n]
-  /** The row that each place of all parts stands for; absent: the place itself. */
+  /** Maps positions of all parts to rows; default: identity. */
   readonly order?: Tensor<'i32'> | undefined;
 }
 

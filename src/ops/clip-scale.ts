@@ -1,12 +1,12 @@
-// scale = min(1, maxNorm / sqrt(squareSum)), which the optimisers take as gradScale: no pass rewrites the gradients.
-// A norm that is not finite fails the stream, so nothing is updated by it.
+// scale = min(1, maxNorm / sqrt(squareSum)), which optimisers apply as gradScale, so no pass rewrites the gradients. A
+// non-finite norm fails the stream, so nothing is updated.
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
 
 export interface ClipScale {
-  /** [parts, EXACT_WORDS], added up. */
+  /** [parts, EXACT_WORDS], summed. */
   squareSum: Tensor<'i64'>;
   /** A scalar. */
   scale: Tensor<'f32'>;

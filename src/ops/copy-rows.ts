@@ -1,5 +1,5 @@
-// Ranges of rows from one tensor to another, whatever each stores its numbers as; and large tensors to and from the host
-// piece by piece, as f32. That is exact for 16-bit rows, which f32 holds as they are.
+// Copies ranges of rows between tensors of any data type, and large tensors to and from the host in pieces, as f32, which
+// represents 16-bit rows exactly.
 
 import type { Device } from '../native/device.js';
 import { isF32, type Tensor } from '../tensor/tensor.js';
@@ -13,17 +13,17 @@ export interface RowRange {
   /** First row to copy. */
   from: number;
   to: Tensor<RowDtype>;
-  /** Where it goes. */
+  /** First destination row. */
   at: number;
   count: number;
 }
 
-/** Rounded to the nearest where `to` holds fewer bits. */
+/** Rounds to nearest if `to` has fewer bits. */
 export function copyRows(device: Device, { rows, from, to, at, count }: RowRange): void {
   device.call('copy_rows').tensor(rows).number(from).tensor(to).number(at).number(count).submit();
 }
 
-/** All rows as f32, in order, piece after piece. */
+/** All rows as f32, in order, in pieces. */
 export async function* readRows(device: Device, rows: Tensor<RowDtype>): AsyncGenerator<Float32Array> {
   if (isF32(rows) && rows.size <= PIECE) {
     yield device.read(rows);
@@ -44,7 +44,7 @@ export async function readAllRows(device: Device, rows: Tensor<RowDtype>): Promi
   return await device.read(all);
 }
 
-/** Overwrites all rows; `fill` writes the elements from `start` on into an array. */
+/** Overwrites all rows; `fill` writes elements from `start` on into an array. */
 export function writeRows(
   device: Device,
   rows: Tensor<RowDtype>,

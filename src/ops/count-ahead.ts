@@ -1,6 +1,6 @@
-// For every query, how many items that are not excluded beat a score: by a higher one, or by the same one if they come
-// before a place in the table. With an item's own score and place this is its rank less one; counts of disjoint parts of a
-// table add up to that of the whole.
+// For every query, the number of non-excluded items that beat a given score: with a higher score, or with an equal one and
+// an index below a given position. With an item's own score and index this is its rank minus one; counts over disjoint
+// parts of a table add up to that of the whole.
 //
 // Q queries, D width, V items.
 

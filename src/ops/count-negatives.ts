@@ -1,4 +1,4 @@
-// How many negatives the tokens of a batch really have: draws, less masked ones, less ones drawn before by the same token.
+// Counts the effective negatives of a batch: draws, masked draws, and repeated draws of the same token.
 //
 // T tokens, G groups of k tokens, N draws of a token or group.
 
@@ -9,12 +9,12 @@ import { type MaskedEvents, writeMask } from './mask-negatives.js';
 export interface CountedDraws {
   positives: Tensor<'i32'>; // [T]
   negatives: Tensor<'i32'>; // [T, N] or [G, N]
-  /** Of draws that are shared. */
+  /** Groups, if draws are shared. */
   members?: Tensor<'i32'> | undefined; // [G, k]
   history?: MaskedEvents | undefined;
 }
 
-/** Draws, masked and repeated ones, summed over all trained tokens. The caller owns the result. */
+/** Numbers of draws, masked and repeated ones, over all trained tokens. The caller owns the result. */
 export function countNegatives(
   device: Device,
   { positives, negatives, members, history }: CountedDraws,

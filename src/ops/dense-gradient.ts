@@ -1,5 +1,5 @@
-// A dense gradient while a lane is computed: the first op overwrites, later ones add. Whoever sums lanes takes it away and
-// gives the memory back afterwards, so a run keeps as many buffers as it ever needs at once.
+// A dense gradient while a lane is computed: the first op overwrites, later ones accumulate. The lane sum takes the buffer
+// and returns it afterwards, so a run keeps only as many buffers as it needs at once.
 
 import type { GradTarget } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -16,35 +16,35 @@ export class DenseGradient {
     this.#shape = shape;
   }
 
-  /** Sum of what ops gave; absent when none did. */
+  /** Sum of the ops' gradients; absent if there are none. */
   get value(): Tensor<'f32'> | undefined {
     return this.#value;
   }
 
-  /** Where the next gradient goes. */
+  /** Destination of the next gradient. */
   target(): GradTarget {
     const accumulate = this.#value !== undefined;
     return { to: (this.#value ??= this.#buffer()), accumulate };
   }
 
-  /** Hands the gradient over; `giveBack` when its values are no longer needed. */
+  /** Transfers the gradient to the caller, who calls `giveBack` when done. */
   take(): Tensor<'f32'> | undefined {
     const taken = this.#value;
     this.#value = undefined;
     return taken;
   }
 
-  /** A buffer for a gradient that comes from elsewhere; its contents are unspecified. */
+  /** A buffer for a gradient computed elsewhere; contents are unspecified. */
   spare(): Tensor<'f32'> {
     return this.#buffer();
   }
 
-  /** A buffer to reuse. */
+  /** Returns a buffer for reuse. */
   giveBack(buffer: Tensor<'f32'>): void {
     this.#spare.push(buffer);
   }
 
-  /** Forgets the gradient. Its memory stays. */
+  /** Discards the gradient and keeps its memory. */
   clear(): void {
     const taken = this.take();
     if (taken) this.giveBack(taken);

@@ -1,5 +1,5 @@
-// Negative items, drawn with replacement by counter: draw (t, r) is a pure function of the key and its place. Draws that
-// equal the positive are not avoided here; the losses mask them.
+// Draws negatives with replacement from counter-based random numbers: draw (t, r) is a pure function of the key and its
+// position. Draws may equal the positive; the losses mask those.
 //
 // T tokens, R negatives per token, P rows of a pool, V items.
 
@@ -9,7 +9,7 @@ import type { Tensor } from '../tensor/tensor.js';
 import type { AliasTable } from './alias-table.js';
 
 export type Sampler =
-  /** Ids first .. first + count - 1, all alike. */
+  /** Ids first .. first + count - 1, uniformly. */
   | { kind: 'uniform'; first?: number; count: number }
   /** Each id by its weight, see aliasTable. */
   | { kind: 'popularity'; table: AliasTable }
@@ -27,7 +27,7 @@ export function drawNegatives(
   writeSampler(device.call('draw_negatives').random(key), sampler).tensor(ids).submit(stream);
 }
 
-/** Overwrites ids[P] with different ids, ascending, and -1 beyond the last when there are fewer. */
+/** Overwrites ids[P] with distinct ids, ascending, padded with -1. */
 export function drawPool(
   device: Device,
   ids: Tensor<'i32'>,

@@ -1,4 +1,4 @@
-// The few passes of a training loop that belong to no fused op.
+// Elementwise passes that are not fused into other ops.
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -24,7 +24,7 @@ export function lerp(
   device.call('lerp').number(w).tensor(x).tensor(y).submit(stream);
 }
 
-/** To FP16, nearest even; beyond 65504 becomes infinity. */
+/** Converts to FP16, rounding to nearest even; values beyond 65504 become infinity. */
 export function castToF16(device: Device, x: Tensor<'f32'>, y: Tensor<'f16'>, stream?: StreamName): void {
   device.call('cast_to_f16').tensor(x).tensor(y).submit(stream);
 }

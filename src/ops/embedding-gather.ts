@@ -1,5 +1,5 @@
-// x[T, D] = drop(sum over lookups of scale * E[id] + positions[i]), i counting inside each sequence from the oldest event.
-// The rows' gradients are not formed: each source is told what contributes to it, see RowSource.
+// x[T, D] = drop(sum over lookups of scale * E[id] + positions[i]), with i counted from the oldest event of each sequence.
+// Row gradients are not materialised: each source receives contributions, see RowSource.
 //
 // T tokens, B sequences, D width, V rows of a table, P positions.
 
@@ -18,7 +18,7 @@ export interface Lookup {
 
 export interface GatherOptions {
   positions?: Parameter; // [P, D]
-  /** With positions. */
+  /** Required with positions. */
   offsets?: Tensor<'i32'>; // [B + 1]
   dropout?: number;
 }

@@ -1,6 +1,6 @@
-// Contributions to a row source, summed by row into a list: in token order, exactly as embeddingUpdate sums them. A
-// gradient of normalised rows goes through the values that were read. Contributions of several lanes are summed lane by lane
-// and then as the lanes of a step are (train/lane-tree.ts), as if each lane had a list of its own.
+// Sums contributions to a row source by row into a list, in token order, with the same bits as embeddingUpdate. Gradients of
+// normalised rows are computed from the values that were read. Contributions of several lanes are summed per lane and then
+// over the lane tree (train/lane-tree.ts), as if each lane had a separate list.
 //
 // V rows of the table, D width.
 
@@ -9,10 +9,10 @@ import type { Device } from '../native/device.js';
 import type { Contribution, RowSource } from './row-source.js';
 import { emptyRowList, type RowList } from './row-list.js';
 
-/** Contributions that one call can sum: the kernel's limit. */
+/** Maximum contributions per call: the kernel's limit. */
 export const MOST_CONTRIBUTIONS = 24;
 
-/** Numbers of the largest table that is small: the kernel sums it lane by lane. */
+/** Tables of up to this many elements count as small: the kernel sums them lane by lane. */
 const SMALL_TABLE = 2 ** 18;
 
 export function isSmallTable({ vocabulary, value }: RowSource): boolean {

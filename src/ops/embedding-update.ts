@@ -1,5 +1,5 @@
-// What becomes of a table's gradient: contributions are summed by row, in order, and handed to an optimiser (or to a dense
-// gradient) without a gradient row ever being stored; gradient rows that were summed before are applied as they are.
+// Applies a table's gradient: contributions are summed by row, in order, and passed to an optimiser (or a dense gradient)
+// without storing gradient rows; gradient rows that are already summed are applied directly.
 //
 // V rows, U rows of a list, D width.
 
@@ -11,9 +11,9 @@ import { writeContributions } from './embedding-reduce.js';
 import type { Contribution, RowDtype, RowSource } from './row-source.js';
 
 export type TableUpdate =
-  /** Written, or added, to a [V, D] gradient for a dense optimiser. */
+  /** Write or accumulate into a [V, D] gradient for a dense optimiser. */
   | { kind: 'dense'; grad: GradTarget }
-  /** Added to an exact sum, the square of the global norm; nothing is updated. */
+  /** Add to an exact sum, the square of the global norm; nothing is updated. */
   | { kind: 'square-sum'; to: Tensor<'i64'> }
   /** Adam on touched rows only, bias-corrected by the global step. */
   | { kind: 'lazy-adam'; m: Tensor<'f32'>; v: Tensor<'f32'>; hyper: AdamHyper }
@@ -23,13 +23,13 @@ export type TableUpdate =
 export interface EmbeddingUpdateOptions {
   /** A scalar that multiplies the gradient: clipping. Not for 'dense' and 'square-sum'. */
   gradScale?: Tensor<'f32'> | undefined;
-  /** Rows stored in 16 bits are rounded by these random numbers; absent: to the nearest. */
+  /** Random numbers for stochastic rounding of 16-bit rows; default: round to nearest. */
   rounding?: RandomKey | undefined;
   stream?: StreamName | undefined;
 }
 
 export interface Contributed {
-  /** What the contributions' ids name: the table, or rows staged from it. */
+  /** What the contributions' ids index: the table, or rows staged from it. */
   source: RowSource;
   contributions: readonly Contribution[];
 }
@@ -49,7 +49,7 @@ export function embeddingUpdate(
 }
 
 export interface GradientRows {
-  /** The table's row that each belongs to; absent: all rows in order. */
+  /** The table row of each gradient row; default: all rows in order. */
   ids?: Tensor<'i32'>; // [U]
   rows: Tensor<'f32'>; // [U, D]
 }

@@ -1,5 +1,5 @@
-// For every query the sum over all items of e^(score - bar), exactly: terms are rounded to multiples of 2^-bits and added as
-// integers, so that sums of disjoint parts of a table add up to that of the whole.
+// For every query the sum over all items of e^(score - bar), in fixed point: terms are rounded to multiples of 2^-bits and
+// added as integers, so sums over disjoint parts of a table add up exactly to that of the whole.
 //
 // Q queries, D width, V items.
 
@@ -9,7 +9,7 @@ import type { RowDtype } from './row-source.js';
 import { expectShape, expectSize } from './shape-rule.js';
 
 export interface ExpSumOptions {
-  /** At least as high as any score. */
+  /** At least the maximum score. */
   bars: Tensor<'f32'>; // [Q]
   /** V must be below 2^(62 - bits). */
   bits: number;

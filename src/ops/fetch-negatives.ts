@@ -1,8 +1,8 @@
-// Rows of negatives beside the table, for some positions of a batch: each different row once, f32 or FP16. FP16 rows are
-// scaled by powers of two so that small ones lose nothing; a factor per row undoes it, and normalises where asked for.
-// The losses take such a segment instead of reading the table, see `Segment`.
+// Copies the rows of negatives for some positions of a batch: each distinct row once, in f32 or FP16. FP16 rows are scaled by
+// powers of two so that small values keep their precision; a factor per row undoes the scaling, and normalises if requested.
+// The losses read such a segment instead of the table, see `Segment`.
 //
-// P positions (tokens, or groups of them) with R draws each, V rows of the table, U different rows at most, D width.
+// P positions (tokens, or groups of them) with R draws each, V rows of the table, U maximum distinct rows, D width.
 
 import type { Call, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -11,17 +11,17 @@ import type { RowDtype } from './row-source.js';
 
 export interface RowBuffer {
   readonly rows: Tensor<RowDtype>; // [U, D]
-  /** What a product with each row is multiplied by. */
+  /** Factor for products with each row. */
   readonly factors: Tensor<'f32'>; // [U]
 }
 
-/** The negatives' rows of a segment. */
+/** The rows of a segment's negatives. */
 export interface FetchedRows extends RowBuffer {
-  /** Where each draw's row is; valid for the segment's positions. */
+  /** Index of each draw's row; valid for the segment's positions. */
   readonly places: Tensor<'i32'>; // [P, R]
 }
 
-/** The positions that one call of a loss scores, and their negatives' rows; absent: those of the row source. */
+/** The positions that one call of a loss scores, and the rows of their negatives; default: those of the row source. */
 export interface Segment {
   readonly from: number;
   readonly count: number;
@@ -41,9 +41,9 @@ export interface FetchOptions {
   positions: { from: number; count: number };
   /** Divide each row by max(|row|, this). */
   normalizedEps?: number | undefined;
-  /** Where rows and factors are written; room for all different rows. */
+  /** Destination of rows and factors, with capacity for all distinct rows. */
   into: RowBuffer;
-  /** Where the segment's places are written. */
+  /** Destination of the segment's row indices. */
   places: Tensor<'i32'>; // [P, R]
 }
 

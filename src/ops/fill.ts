@@ -34,11 +34,11 @@ export interface TruncNormalOptions {
   std: number;
   low: number;
   high: number;
-  /** `to` holds these rows of a larger matrix, and gets what they would get there. */
+  /** `to` is a subset of rows of a larger matrix and gets the values that they have there. */
   shard?: RowShard;
 }
 
-/** A normal distribution cut to [low, high] (absolute bounds), by redrawing. */
+/** A normal distribution truncated to [low, high] (absolute bounds) by redrawing. */
 export function fillTruncNormal(
   device: Device,
   to: Tensor<RowDtype>,

@@ -13,7 +13,7 @@ export interface FullSoftmaxOptions extends LogitOptions {
   positives: Tensor<'i32'>; // [T]
 }
 
-/** The mean loss, a scalar that lives as long as the tape. Gradients are there at once; `tape.backward` takes them on. */
+/** The mean loss, a scalar that lives as long as the tape. Its gradients are computed at once; `tape.backward` propagates them. */
 export function fullSoftmax(tape: Tape, u: Tensor<'f32'>, table: Table, options: FullSoftmaxOptions): Tensor<'f32'> {
   const { device } = tape;
   expectSize('full_softmax', 'positives', options.positives, u.rows);

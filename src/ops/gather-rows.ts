@@ -1,4 +1,4 @@
-// [T, D] rows of a matrix by id, for values that no gradient flows to: evaluation, serving.
+// [T, D] rows of a matrix by id, without gradients: for evaluation and serving.
 //
 // V rows, T ids, D width.
 
@@ -6,7 +6,7 @@ import type { Tensor } from '../tensor/tensor.js';
 import type { RowDtype } from './row-source.js';
 import type { Tape } from './tape.js';
 
-/** Rows times `scale`; freed with the tape's scope, as every activation. */
+/** Rows times `scale`; freed with the tape's scope like any activation. */
 export function gatherRows(tape: Tape, values: Tensor<RowDtype>, ids: Tensor<'i32'>, scale = 1): Tensor<'f32'> {
   const rows = tape.output(ids.size, values.cols);
   tape.device

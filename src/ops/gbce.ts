@@ -1,5 +1,5 @@
-// Generalised BCE (Petrov & Macdonald, gSASRec, RecSys '23): the positive's probability to the power beta, which undoes
-// the over-confidence that sampling causes.
+// Generalised BCE (Petrov & Macdonald, gSASRec, RecSys '23): raises the positive's probability to the power beta, which
+// corrects the overconfidence caused by negative sampling.
 
 import type { Tensor } from '../tensor/tensor.js';
 import { type SampledOptions, sampledLoss } from './sampled-loss.js';

@@ -1,5 +1,5 @@
-// The gradient of one activation while backward runs. Column ranges of it are written by different ops ([U|V|Q|K]), so it
-// knows which columns hold something: the first write overwrites, later ones add, gaps are zeroed when somebody needs all.
+// The gradient of one activation during backward. Different ops write column ranges of it ([U|V|Q|K]), so it tracks which
+// columns are written: the first write overwrites, later ones accumulate, and gaps are zeroed when all columns are read.
 
 import type { GradTarget } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -10,7 +10,7 @@ type ColumnRange = readonly [from: number, to: number];
 export class GradBuffer {
   readonly tensor: Tensor<'f32'>;
   readonly #device: Device;
-  /** Written columns: ascending, apart. */
+  /** Written column ranges: ascending, disjoint. */
   #written: ColumnRange[];
 
   private constructor(device: Device, tensor: Tensor<'f32'>, written: ColumnRange[]) {
@@ -23,12 +23,12 @@ export class GradBuffer {
     return new GradBuffer(device, device.tensor(like.shape, 'f32', like.layout), []);
   }
 
-  /** Takes over a gradient that is already there. */
+  /** Wraps an existing gradient and takes ownership. */
   static holding(device: Device, tensor: Tensor<'f32'>): GradBuffer {
     return new GradBuffer(device, tensor, [[0, tensor.cols]]);
   }
 
-  /** Where to put the gradient of columns [from, from + cols). */
+  /** Destination of the gradient of columns [from, from + cols). */
   target(from: number, cols: number): GradTarget {
     const to = from + cols;
     const gaps = this.#gaps(from, to);
@@ -39,7 +39,7 @@ export class GradBuffer {
     return { to: whole ? this.tensor : this.tensor.columns(from, cols), accumulate: !fresh };
   }
 
-  /** The whole gradient; columns that nobody wrote are zero. */
+  /** The whole gradient; unwritten columns are zero. */
   complete(): Tensor<'f32'> {
     this.#zero(this.#gaps(0, this.tensor.cols));
     this.#written = [[0, this.tensor.cols]];

@@ -1,5 +1,5 @@
-// Rows in FP16 on their way from their owners, each scaled by a power of two and with the factor that undoes it. A row that was
-// rounded once is not changed by being rounded again: it does not matter who does it.
+// FP16 rows as sent by their owners, each scaled by a power of two with the factor that undoes it. Rounding is idempotent, so
+// it does not matter which rank rounds.
 //
 // U rows, D width.
 
@@ -13,7 +13,7 @@ export interface HalfRows {
   readonly factors: Tensor<'f32'>; // [U, 1]
 }
 
-/** Room for so many. The caller owns the tensors. */
+/** A buffer with capacity for `rows` rows. The caller owns the tensors. */
 export function emptyHalfRows(device: Device, count: number, width: number): HalfRows {
   return { rows: device.tensor([count, width], 'f16'), factors: device.tensor([count, 1]) };
 }

@@ -1,5 +1,5 @@
 // HSTU attention, per head: o_i = sum over j <= i of SiLU(q_i . k_j + b_ij) / n * v_j, with the relative bias
-// b_ij = posW[j - i + n - 1] + tsW[bucket(queryTimes_i - times_j)] computed inside the kernel. Nothing quadratic is kept.
+// b_ij = posW[j - i + n - 1] + tsW[bucket(queryTimes_i - times_j)] computed inside the kernel. Nothing quadratic is stored.
 
 import type { Tensor } from '../tensor/tensor.js';
 import { type JaggedTokens, type Qkv, type RelativeOptions, relativeAttention } from './relative-attention.js';

@@ -1,5 +1,5 @@
-// What the library publishes of the ops: those that a custom model is written from. Optimisers, losses, negatives and
-// retrieval are the trainer's; they may change without notice.
+// The public ops, from which custom models are written. Optimisers, losses, negatives and retrieval are internal and may
+// change without notice.
 
 export { embeddingGather } from './embedding-gather.js';
 export { fuxiAttention } from './fuxi-attention.js';

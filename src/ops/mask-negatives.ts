@@ -1,4 +1,4 @@
-// Writes -1 over draws that are items of the token's own sequence, which are no evidence of what the user does not want.
+// Replaces draws that occur in the token's own sequence by -1: they are not valid negatives for this user.
 //
 // T tokens, B sequences, R draws per token.
 

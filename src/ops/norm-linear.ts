@@ -23,14 +23,14 @@ export interface NormLinearOptions {
   dropout?: number;
   /** [1, N] */
   bias?: Parameter;
-  /** Widths of the attention heads in y, if it holds any: y is then laid out so that attention reads them in place. */
+  /** Widths of the attention heads in y, if any: y is then laid out so that attention can read them in place. */
   headWidths?: readonly number[];
 }
 
-/** Columns of a panel, see `Layout`. */
+/** Columns per panel, see `Layout`. */
 const PANEL = 16;
 
-/** How a projection that holds heads of these widths is laid out: in panels if no panel would hold parts of two heads. */
+/** Layout of a projection with heads of these widths: panels, unless a panel would span two heads. */
 export function headLayout(widths: readonly number[]): Layout {
   return widths.length > 0 && widths.every(width => width % PANEL === 0) ? 'panels' : 'rows';
 }

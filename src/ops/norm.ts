@@ -1,5 +1,5 @@
-// y[T, D] = norm(x) * gain + shift, gain and shift optional. Inside a block the norm is fused with the product that
-// follows it (normLinear); this one stands alone, as a model's last layer does.
+// y[T, D] = norm(x) * gain + shift, gain and shift optional. Inside a block the norm is fused with the following product
+// (normLinear); this is the separate op, for example for a model's last layer.
 //
 // T tokens, D width.
 

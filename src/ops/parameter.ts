@@ -16,12 +16,12 @@ export class Parameter {
     this.gradient = new DenseGradient(device, value.shape);
   }
 
-  /** Sum of the gradients since `clearGrad`; absent when no op gave one. */
+  /** Sum of the gradients since `clearGrad`; absent if there are none. */
   get grad(): Tensor<'f32'> | undefined {
     return this.gradient.value;
   }
 
-  /** Where the next gradient goes: the first one overwrites, later ones add. */
+  /** Destination of the next gradient: the first overwrites, later ones accumulate. */
   gradTarget(): GradTarget {
     return this.gradient.target();
   }

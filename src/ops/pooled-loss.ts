@@ -1,4 +1,4 @@
-// Sampled losses whose negatives are one pool of rows for all tokens: logits and gradients are dense products.
+// Sampled losses with one pool of negatives for all tokens: logits and gradients are matrix products.
 //
 // T tokens, D width, V items, P rows of the pool.
 
@@ -13,16 +13,16 @@ import type { Tape } from './tape.js';
 
 export interface PooledLossOptions extends LogitOptions {
   positives: Tensor<'i32'>; // [T], -1: this token is not trained
-  /** Different ids, ascending, -1 beyond the last; see drawPool. */
+  /** Distinct ids, ascending, padded with -1; see drawPool. */
   pool: Tensor<'i32'>; // [1, P]
-  /** One, with the pool's rows; by default they are read from the source. */
+  /** A single segment with the pool's rows; default: rows are read from the source. */
   segments?: Segments | undefined;
   objective: SampledObjective;
-  /** Also masks the items of the token's own sequence. */
+  /** If given, items of the token's own sequence are masked too. */
   history?: MaskedEvents | undefined;
 }
 
-/** The mean loss, a scalar that lives as long as the tape. Gradients are there at once; `tape.backward` takes them on. */
+/** The mean loss, a scalar that lives as long as the tape. Its gradients are computed at once; `tape.backward` propagates them. */
 export function pooledLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, options: PooledLossOptions): Tensor<'f32'> {
   const { device } = tape;
   const { positives, pool, objective, history } = options;

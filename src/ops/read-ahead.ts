@@ -1,5 +1,5 @@
-// Asks the system for rows of a table that lies in a mapped file, so that they are in memory when they are read. It
-// changes no result and waits for nothing but the ids.
+// Prefetches rows of a memory-mapped table, so that they are in memory when they are read. It affects no result and waits
+// only for the ids.
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';

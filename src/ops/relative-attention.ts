@@ -1,4 +1,4 @@
-// What hstuAttention and fuxiAttention share: inputs, the relative bias, shape rules and the way into the addon.
+// Shared by hstuAttention and fuxiAttention: inputs, the relative bias, shape rules and the native call.
 //
 // T tokens, B sequences, h heads, a query/key width of a head, v value width of a head, n the model's constant N.
 
@@ -9,7 +9,7 @@ import type { Parameter } from './parameter.js';
 import { expectShape, expectSize } from './shape-rule.js';
 import type { Tape } from './tape.js';
 
-/** The finest table of the time bias: one entry per bucket, and one for the gaps beyond. Coarser ones have 17, 33 or 65. */
+/** Size of the finest time bias table: one entry per bucket, and one for larger gaps. Coarser ones have 17, 33 or 65. */
 export const TIME_ENTRIES = 129;
 
 export interface Qkv {
@@ -18,21 +18,21 @@ export interface Qkv {
   v: Tensor<'f32'>; // [T, h*v]
 }
 
-/** Where the sequences of a jagged batch begin, and when things happened. */
+/** Sequence offsets and timestamps of a jagged batch. */
 export interface JaggedTokens {
   offsets: Tensor<'i32'>; // [B + 1]
-  /** When each event happened. */
+  /** Time of each event. */
   times?: Tensor<'i64'>; // [T]
-  /** When the next one happens: the moment that the query is about. */
+  /** Time of the next event, which the query predicts. */
   queryTimes?: Tensor<'i64'>; // [T]
 }
 
 export interface RelativeOptions {
   heads: number;
-  /** Divides the attention weights and sizes posW; no sequence may be longer. */
+  /** Divisor of the attention weights; determines the size of posW; no sequence may be longer. */
   n: number;
   posW?: Parameter; // [1, 2n-1]
-  /** Weights of the time bias, used when the batch has times: a table, or the three numbers of the function. */
+  /** Weights of the time bias, used if the batch has times: a table, or the three parameters of the function. */
   tsW?: Parameter; // [1, 17 | 33 | 65 | 129], [1, 3] with timeUnit
   /**
    * Makes the time bias a function of the gap, alpha * gamma^(T^beta) with T = gap / timeUnit, where
@@ -43,7 +43,7 @@ export interface RelativeOptions {
 
 export interface RelativeAttention {
   op: 'hstu_attention' | 'fuxi_attention';
-  /** Output width in value widths. */
+  /** Output width as a multiple of the value width. */
   channels: number;
   qkv: Qkv;
   tokens: JaggedTokens;

@@ -1,7 +1,7 @@
-// Rows of a divided table on their way between owners and users: ids sorted by owner, rows copied by place, lists that come
-// in parts. Row `id` belongs to owner `id mod n` and is row `id div n` there (util/row-shard.ts).
+// Routing for sharded tables: ids sorted by owner, rows copied by index, lists received in parts. Row `id` belongs to owner
+// `id mod n`, as its local row `id div n` (util/row-shard.ts).
 //
-// U places of a list, n owners, D width.
+// U capacity of a list, n owners, D width.
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -10,17 +10,17 @@ import type { RowList } from './row-list.js';
 import type { RowDtype } from './row-source.js';
 
 export interface RoutedIds {
-  /** Rows at their owners, one owner after the other; -1 beyond the last. */
+  /** Local rows, grouped by owner; padded with -1. */
   readonly local: Tensor<'i32'>; // [U]
   /** See `routeIds`. */
   readonly order: Tensor<'i32'>; // [U]
-  /** How many each owner gets. */
+  /** Number of ids per owner. */
   readonly counts: Tensor<'i64'>; // [n]
 }
 
 export interface RouteOptions {
   owners: number;
-  /** What `order` holds: for each id its place in `local`, or for each place in `local` the id's own. */
+  /** What `order` maps: ids to positions in `local`, or positions in `local` to ids. */
   order: 'to-routed' | 'from-routed';
   stream?: StreamName | undefined;
 }
@@ -44,13 +44,13 @@ export interface RowCopy<D extends RowDtype> {
   from: Tensor<RowDtype>;
   /** In any order. */
   ids: Tensor<'i32'>;
-  /** How many ids there are, in parts; absent, they end in -1. */
+  /** Numbers of ids, in parts; if absent, the ids end in -1. */
   counts?: Tensor<'i64'>;
-  /** Has room for all of them. */
+  /** Has capacity for all of them. */
   to: Tensor<D>;
 }
 
-/** to[k] = from[ids[k]]; rows beyond the last id are left as they are. */
+/** to[k] = from[ids[k]]; rows beyond the last id are unchanged. */
 export function pickRows<D extends RowDtype>(
   device: Device,
   { from, ids, counts, to }: RowCopy<D>,
@@ -60,7 +60,7 @@ export function pickRows<D extends RowDtype>(
   return to;
 }
 
-/** Writes part `index` of a list that came in parts as a list of its own. */
+/** Extracts part `index` of a list that was received in parts. */
 export function takeList(
   device: Device,
   { list, counts, index, to }: { list: RowList; counts: Tensor<'i64'>; index: number; to: RowList },

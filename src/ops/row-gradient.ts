@@ -1,5 +1,4 @@
-// The gradient that a row source has collected: contributions while they are few, from then on a list to which the next
-// ones are added.
+// The gradient accumulated by a row source: contributions while they are few, then a list to which further ones are added.
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -7,7 +6,7 @@ import { embeddingReduce } from './embedding-reduce.js';
 import { disposeRowList, type RowList, sparseAdd } from './row-list.js';
 import type { Contribution, RowSource } from './row-source.js';
 
-/** Contributions that are summed at once; sums of more would have other bits. */
+/** Contributions that are summed at once. Part of the definition of the sum: another number would give other bits. */
 const MOST = 8;
 
 export class RowGradient {
@@ -25,7 +24,7 @@ export class RowGradient {
     return this.#contributions.length === 0 && this.#list === undefined;
   }
 
-  /** All of it as contributions, if it is not yet a list. */
+  /** The whole gradient as contributions, if it is not yet a list. */
   get contributions(): readonly Contribution[] | undefined {
     return this.#list ? undefined : this.#contributions;
   }
@@ -35,7 +34,7 @@ export class RowGradient {
     this.#contributions.push(contribution);
   }
 
-  /** All of it as one list, which the caller owns; the gradient is empty afterwards. */
+  /** The whole gradient as one list, owned by the caller; the gradient is empty afterwards. */
   takeList(stream?: StreamName): RowList {
     if (this.#contributions.length > 0 || !this.#list) this.#reduce(stream);
     const list = this.#list!;

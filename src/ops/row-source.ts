@@ -1,11 +1,11 @@
-// Rows that ops read and give gradients to. A whole table is a source; so are rows staged from one for a batch, which ops
-// then name by place. Both give the same bits. Gradients are not rows but contributions: factors that are summed later.
+// Rows that ops read and differentiate. A row source is a whole table, or rows staged from one for a batch, which ops then
+// address by position. Both give the same bits. Gradients are collected as contributions: factors that are summed later.
 //
-// V rows of the table, U rows of the source, D width, T rows of ids of a contribution, P ids of each, k source rows to it.
+// V rows of the table, U rows of the source, D width. A contribution has T rows of P ids, with k source rows each.
 
 import type { Tensor } from '../tensor/tensor.js';
 
-/** How rows are stored. */
+/** Data type of rows. */
 export type RowDtype = 'f32' | 'f16' | 'bf16';
 
 /**
@@ -17,16 +17,16 @@ export interface Contribution {
   readonly ids: Tensor<'i32'>;
   /** [T k, D] */
   readonly source: Tensor<'f32'>;
-  /** k, 1 when absent: tokens that share their ids. */
+  /** k: tokens that share their ids; default 1. */
   readonly members?: number;
-  /** [T, P k], 1 when absent. */
+  /** [T, P k]; default: all 1. */
   readonly coef?: Tensor<'f32'>;
   readonly scale: number;
-  /** Which lane of the step it comes from, where several are summed at once. */
+  /** Lane of the step, if several lanes are summed at once. */
   readonly lane?: number;
-  /** The gradient is that of row / max(|row|, this), and is taken through it after summing. */
+  /** The gradient is with respect to row / max(|row|, this); the normalisation is differentiated after summing. */
   readonly normalizedEps?: number;
-  /** The rows were read in FP16. Those that are read so by all are rounded before a gradient goes through them. */
+  /** The rows were read in FP16. A row that all contributions read in FP16 is rounded before differentiating its norm. */
   readonly rounded?: boolean | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface RowSource {
   readonly name: string;
   /** [V, D], or [U, D] when staged. */
   readonly value: Tensor<RowDtype>;
-  /** Of staged rows: the table's row that each one is, ascending; -1 beyond the last. */
+  /** For staged rows: their table rows, ascending, padded with -1. */
   readonly ids?: Tensor<'i32'>; // [U]
   /** V. */
   readonly vocabulary: number;

@@ -1,5 +1,5 @@
-// What sampledSoftmax, bce and gbce share. One visit of a token gives its loss, the gradient of its user vector and the
-// coefficients that, with the user vectors, are the table's gradient; the T x R x D tensor does not exist.
+// Shared by sampledSoftmax, bce and gbce. One pass over a token computes its loss, the gradient of its user vector and the
+// coefficients that form the table's gradient together with the user vectors; the T x R x D tensor is never materialised.
 //
 // T tokens, D width, R negatives per token, V items, U rows of the source.
 
@@ -10,7 +10,7 @@ import { expectShape, expectSize } from './shape-rule.js';
 import type { RowSource } from './row-source.js';
 import type { Tape } from './tape.js';
 
-/** Shorter rows and vectors are normalised by this length. */
+/** Lower bound on the norm when normalising. */
 export const LEAST_LENGTH = 1e-6;
 
 export interface LogitOptions {
@@ -21,7 +21,7 @@ export interface LogitOptions {
   /** Divide the item row by max(|e|, eps). */
   normalizeItem?: boolean;
   eps?: number;
-  /** Divisor of the summed loss, by default the number of trained tokens. */
+  /** Divisor of the summed loss; default: the number of trained tokens. */
   meanOver?: number;
 }
 
@@ -30,7 +30,7 @@ export interface SampledOptions extends LogitOptions {
   positives: Tensor<'i32'>; // [T]
   /** -1, or the positive itself: masked. */
   negatives: Tensor<'i32'>; // [T, R]
-  /** Tokens in order, with their negatives' rows; by default all at once, rows being those of the source. */
+  /** Segments of tokens in order, with the rows of their negatives; default: all at once, rows read from the source. */
   segments?: Segments | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface SampledLoss {
   u: Tensor<'f32'>;
   rows: RowSource; // [U, D], [V, D] when it is the table
   options: SampledOptions;
-  /** The op's own last arguments. */
+  /** Appends the op's specific arguments. */
   extra: (call: Call) => Call;
 }
 
@@ -52,7 +52,7 @@ export function writeLogit(call: Call, options: LogitOptions): Call {
     .number(options.meanOver ?? 0);
 }
 
-/** The mean loss, a scalar that lives as long as the tape. Gradients are there at once; `tape.backward` takes them on. */
+/** The mean loss, a scalar that lives as long as the tape. Its gradients are computed at once; `tape.backward` propagates them. */
 export function sampledLoss(tape: Tape, { op, u, rows, options, extra }: SampledLoss): Tensor<'f32'> {
   const { device } = tape;
   const { positives, negatives } = options;

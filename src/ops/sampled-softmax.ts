@@ -7,7 +7,7 @@ import type { RowSource } from './row-source.js';
 import type { Tape } from './tape.js';
 
 export interface SampledSoftmaxOptions extends SampledOptions {
-  /** Log of the probability with which each row's item is drawn. */
+  /** Log of each row's sampling probability. */
   logq?: Tensor<'f32'>; // [U], [V] when rows are the table
 }
 

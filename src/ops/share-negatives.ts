@@ -1,4 +1,4 @@
-// Which tokens share their draws: the trained tokens in an order shuffled by the key, cut into groups of k.
+// Groups tokens that share their draws: the trained tokens, shuffled by the key, in groups of k.
 //
 // T tokens, R draws per token, G = ceil(T / k) groups.
 
@@ -8,7 +8,7 @@ import type { Tensor } from '../tensor/tensor.js';
 import { expectShape } from './shape-rule.js';
 
 export interface SharedDraws {
-  /** Tokens of each group, -1: none. */
+  /** Tokens of each group, padded with -1. */
   members: Tensor<'i32'>; // [G, k]
   /** Draws of member 0, then of member 1, ... */
   negatives: Tensor<'i32'>; // [G, k R]

@@ -1,5 +1,5 @@
-// Sampled losses with logit sharing: tokens form groups of k, and each takes the draws of its whole group for negatives.
-// A row is looked up once and meets k tokens; see `shareNegatives` for the groups.
+// Sampled losses with logit sharing: tokens form groups of k, and the draws of the whole group are negatives of each token.
+// A row is looked up once for k tokens; see `shareNegatives` for the groups.
 //
 // T tokens, D width, V items, G groups of k tokens, R draws per token.
 
@@ -24,12 +24,12 @@ export interface SharedLossOptions extends LogitOptions {
   positives: Tensor<'i32'>; // [T], -1: this token is not trained
   /** They must live until the gradient is reduced or applied. */
   draws: SharedDraws;
-  /** Groups in order, with their draws' rows; by default all at once, rows being those of the source. */
+  /** Segments of groups in order, with the rows of their draws; default: all at once, rows read from the source. */
   segments?: Segments | undefined;
   objective: SampledObjective;
-  /** 'outputs': each token's own output against all draws. 'scalars': others' logits are reused as they are. */
+  /** 'outputs': score all draws with each token's own output. 'scalars': reuse the logits of other tokens. */
   share: 'outputs' | 'scalars';
-  /** Also masks the items of the token's own sequence. */
+  /** If given, items of the token's own sequence are masked too. */
   history?: MaskedEvents | undefined;
 }
 
@@ -42,7 +42,7 @@ export function writeObjective(call: Call, objective: SampledObjective): Call {
     .number(objective.kind === 'gbce' ? objective.t : 0);
 }
 
-/** The mean loss, a scalar that lives as long as the tape. Gradients are there at once; `tape.backward` takes them on. */
+/** The mean loss, a scalar that lives as long as the tape. Its gradients are computed at once; `tape.backward` propagates them. */
 export function sharedLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, options: SharedLossOptions): Tensor<'f32'> {
   const { device } = tape;
   const { positives, draws, objective, share, history } = options;

@@ -11,7 +11,7 @@ import type { Tape } from './tape.js';
 export interface SoftmaxAttentionOptions {
   offsets: Tensor<'i32'>; // [B + 1]
   heads: number;
-  /** By default 1 / sqrt(a). */
+  /** Default 1 / sqrt(a). */
   scale?: number;
   /** Drop probability of the weights. */
   dropout?: number;

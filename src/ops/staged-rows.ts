@@ -1,7 +1,7 @@
-// Rows of a table copied beside it for one batch, f32 or FP16, each row once: a row source that ops read by place. On
-// several ranks the copy comes from the rows' owners; here from the table itself.
+// Copies of the distinct table rows that a batch reads, in f32 or FP16: a row source that ops address by position. The copies
+// come from the table, or on several ranks from the rows' owners.
 //
-// V rows of the table, U different rows that the batch reads at most, D width.
+// V rows of the table, U maximum distinct rows of the batch, D width.
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -10,13 +10,13 @@ import { RowGradient } from './row-gradient.js';
 import type { Contribution, RowDtype, RowSource } from './row-source.js';
 
 export interface UniqueIds {
-  /** Ascending; -1 beyond the last. */
+  /** Ascending, padded with -1. */
   readonly ids: Tensor<'i32'>; // [U]
-  /** For each of the lists, in order, its ids as places in `ids`; -1 stays -1. */
+  /** For each list, its ids as positions in `ids`; -1 stays -1. */
   readonly places: readonly Tensor<'i32'>[];
 }
 
-/** The different ids of several lists, and where those of `also` are among them. The caller owns the tensors. */
+/** The distinct ids of several lists, and the positions of those of `also` among them. The caller owns the tensors. */
 export function uniqueIds(
   device: Device,
   { of, also = [] }: { of: readonly Tensor<'i32'>[]; also?: readonly Tensor<'i32'>[] },
@@ -45,9 +45,9 @@ export function stageRows<D extends RowDtype>(
 }
 
 export interface StagedRowsOptions {
-  /** How the copy is stored; as the table by default. */
+  /** Data type of the copy; default: the table's. */
   dtype?: RowDtype;
-  /** The copies, where they came from the rows' owners. */
+  /** The copies, if they were received from the rows' owners. */
   rows?: Tensor<RowDtype>;
   stream?: StreamName;
 }
@@ -59,7 +59,7 @@ export class StagedRows implements RowSource {
   readonly vocabulary: number;
   readonly rowGradient: RowGradient;
 
-  /** Copies rows `ids` of `table`, unless they are given; it takes ids and rows over. */
+  /** Copies rows `ids` of `table`, unless copies are given; takes ownership of ids and rows. */
   constructor(
     device: Device,
     table: { name: string; value: Tensor<RowDtype>; vocabulary: number },

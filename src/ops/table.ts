@@ -1,5 +1,5 @@
-// An embedding table. Its gradient is not a matrix but contributions, summed row by row later; only losses over the whole
-// table (and dense optimisers) fill a dense gradient.
+// An embedding table. Its gradient consists of contributions that are summed by row later; only losses over the whole table
+// (and dense optimisers) use a dense gradient.
 //
 // V rows, D width.
 
@@ -11,7 +11,7 @@ import { DenseGradient } from './dense-gradient.js';
 import { RowGradient } from './row-gradient.js';
 import type { Contribution, RowDtype, RowSource } from './row-source.js';
 
-/** Where a table's rows are. */
+/** Storage of a table's rows. */
 export interface TablePlace {
   readonly mappedIn: string | undefined;
   readonly vocabulary: number;
@@ -20,18 +20,18 @@ export interface TablePlace {
 
 export class Table<D extends RowDtype = RowDtype> implements RowSource {
   readonly name: string;
-  /** [V, D], or the rows that are kept here. */
+  /** [V, D], or the rows of this shard. */
   readonly value: Tensor<D>;
   /** From lookups and sampled losses. */
   readonly rowGradient: RowGradient;
   /** From losses over the whole table. */
   readonly gradient: DenseGradient;
-  /** Folder of the files in which its rows lie, and those of its optimiser; in memory when absent. */
+  /** Folder for memory-mapped files of rows and optimiser state; default: in memory. */
   readonly mappedIn: string | undefined;
 
   /** V. */
   readonly vocabulary: number;
-  /** Which of the rows are kept here. */
+  /** Which of the rows this table has. */
   readonly shard: RowShard;
 
   /** `value` has all rows, or those of a shard. */
@@ -50,12 +50,12 @@ export class Table<D extends RowDtype = RowDtype> implements RowSource {
     this.rowGradient.add(contribution);
   }
 
-  /** Where the next dense gradient goes: the first one overwrites, later ones add. */
+  /** Destination of the next dense gradient: the first overwrites, later ones accumulate. */
   gradTarget(): GradTarget {
     return this.gradient.target();
   }
 
-  /** Forgets all of the gradient. */
+  /** Discards the gradient. */
   clearGrad(): void {
     this.rowGradient.clear();
     this.gradient.clear();

@@ -1,8 +1,8 @@
-// Reverse-mode differentiation over ops. An op runs its forward at once and, while training, leaves a node: how to pass
-// gradients from its outputs to its inputs. `backward` visits the nodes in reverse and gives memory back as it goes: what
-// a node made is not needed once its own backward has been enqueued.
+// Reverse-mode differentiation. An op enqueues its forward at once and, while training, records a node that propagates
+// gradients from its outputs to its inputs. `backward` visits the nodes in reverse and frees memory as it goes: a node's
+// outputs are not needed once its backward has been enqueued.
 //
-// The tape decides nothing about models: it is what the functions of this folder share. A new op needs a node, no more.
+// The tape knows nothing about models. A new op only has to record a node.
 
 import type { Dropout, GradTarget, RandomKey } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -11,19 +11,19 @@ import { TurboError } from '../tensor/turbo-error.js';
 import { GradBuffer } from './grad-buffer.js';
 
 export interface TapeOptions {
-  /** Record for backward, and drop out. Without it intermediates are freed by `scope`. */
+  /** Record nodes for backward and apply dropout. Otherwise intermediates are freed by `scope`. */
   training: boolean;
-  /** Random numbers are a pure function of seed, step and the op's place in the step. */
+  /** Random numbers are a pure function of seed, step and the op's position in the step. */
   seed?: number;
   step?: number;
 }
 
 export interface Node {
-  /** What the op made for its consumers. */
+  /** The op's results. */
   readonly outputs: readonly Tensor<'f32'>[];
-  /** What it kept for its own backward. */
+  /** Tensors saved for backward. */
   readonly saved?: readonly Tensor[];
-  /** Passes gradients on: reads `grad(output)`, writes `gradTarget(input)`. Skipped when no output has a gradient. */
+  /** Propagates gradients: reads `grad(output)`, writes `gradTarget(input)`. Skipped if no output has a gradient. */
   backward(): void;
 }
 
@@ -37,10 +37,10 @@ export class Tape {
   readonly #grads = new Map<Tensor, GradBuffer>();
   /** Activations through which gradients flow. */
   readonly #tracked = new Set<Tensor>();
-  /** Owned tensors by scope, the tape's own results first. */
+  /** Owned tensors by scope, the outermost first. */
   #scopes: Tensor[][] = [[]];
   readonly #owned: { dispose(): void }[] = [];
-  /** Gradients that nobody asked for, until the end of the node. */
+  /** Unneeded gradients, freed at the end of the node. */
   #unwanted: Tensor[] = [];
 
   constructor(device: Device, options: TapeOptions) {
@@ -66,13 +66,13 @@ export class Tape {
     return tensor;
   }
 
-  /** Keeps a tensor, or anything else that is disposed of, until the tape is disposed. */
+  /** Keeps a tensor, or any other disposable, until the tape is disposed. */
   own<T extends { dispose(): void }>(thing: T): T {
     this.#owned.push(thing);
     return thing;
   }
 
-  /** Leaves a node, or frees what it would have saved when not training. */
+  /** Records a node; when not training, frees its saved tensors. */
   record(node: Node): void {
     if (!this.training) {
       for (const tensor of node.saved ?? []) tensor.dispose();
@@ -82,17 +82,17 @@ export class Tape {
     for (const output of node.outputs) this.#tracked.add(output);
   }
 
-  /** The gradient of an op's own output, complete. */
+  /** The complete gradient of an op's output. */
   grad(output: Tensor<'f32'>): Tensor<'f32'> {
     const buffer = this.#grads.get(output);
     if (buffer) return buffer.complete();
-    // One of several outputs, and nobody used it.
+    // An unused output of several.
     const zero = GradBuffer.empty(this.device, output);
     this.#grads.set(output, zero);
     return zero.complete();
   }
 
-  /** Where an input's gradient goes; nothing when none is wanted (data, not an activation). */
+  /** Destination of an input's gradient; undefined if none is needed (data, not an activation). */
   gradTarget(input: Tensor): GradTarget | undefined {
     if (!this.#tracked.has(input.root)) return undefined;
     let buffer = this.#grads.get(input.root);
@@ -103,7 +103,7 @@ export class Tape {
     return buffer.target(input.from, input.cols);
   }
 
-  /** As `gradTarget`, for kernels that must write somewhere. */
+  /** Like `gradTarget`, for kernels that always write a gradient. */
   someTarget(input: Tensor): GradTarget {
     const wanted = this.gradTarget(input);
     if (wanted) return wanted;
@@ -133,7 +133,7 @@ export class Tape {
     return grad;
   }
 
-  /** Dropout with random numbers of its own; nothing when not training. */
+  /** Dropout with its own random numbers; undefined when not training. */
   dropout(p: number): Dropout | undefined {
     if (!(p >= 0 && p < 1)) {
       const got = String(p);
@@ -142,34 +142,34 @@ export class Tape {
     return this.training && p > 0 ? { p, key: this.random() } : undefined;
   }
 
-  /** Names the next random op of the step. */
+  /** The random key of the next random op of the step. */
   random(): RandomKey {
     return { seed: this.#seed, step: this.#step, purpose: this.#purpose++ };
   }
 
-  /** Random ops named so far. */
+  /** Number of random ops so far. */
   get randomOps(): number {
     return this.#purpose;
   }
 
   // For models and trainers
 
-  /** Gradients of an input that no op made, too; see `inputGrad`. */
+  /** Also computes the gradient of an input that no op produced; see `inputGrad`. */
   watch(input: Tensor<'f32'>): void {
     this.#tracked.add(input);
   }
 
-  /** The gradient of a watched input after backward, absent when nothing used it. The caller owns it. */
+  /** The gradient of a watched input after backward; undefined if it was not used. The caller owns it. */
   inputGrad(input: Tensor<'f32'>): Tensor<'f32'> | undefined {
     return this.#grads.has(input) ? this.takeGrad(input) : undefined;
   }
 
-  /** Starts backward with a given gradient of an activation; the tape owns it from here. Losses need no seed. */
+  /** Seeds backward with the gradient of an activation, which the tape then owns. Losses need no seed. */
   seedGrad(output: Tensor<'f32'>, grad: Tensor<'f32'>): void {
     this.#grads.set(output, GradBuffer.holding(this.device, grad));
   }
 
-  /** Runs `body` and frees what it made but does not return. While training, backward does that instead. */
+  /** Runs `body` and frees its tensors except the returned ones. While training, backward frees them instead. */
   scope<T extends Tensor>(body: () => T): T {
     this.#scopes.push([]);
     try {

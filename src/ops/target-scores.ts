@@ -1,4 +1,4 @@
-// The score of one item for every query, the same bits as `top_k` and `count_ahead` give it; 0 where the item is -1.
+// The score of one item per query, with the same bits as in `top_k` and `count_ahead`; 0 where the item is -1.
 //
 // Q queries, D width, V items.
 

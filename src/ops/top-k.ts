@@ -1,4 +1,4 @@
-// The k best items of every query by dot product, exactly; ties go to the lower id. Queries x items is never stored.
+// Exact top-k items of every query by dot product; ties go to the lower id. The query-by-item matrix is never stored.
 //
 // Q queries, D width, V items.
 
@@ -16,7 +16,7 @@ export interface Excluded {
 export interface TopK {
   /** -1 where fewer than k items are left. */
   ids: Tensor<'i32'>; // [Q, k]
-  /** -inf there. */
+  /** -inf where the id is -1. */
   scores: Tensor<'f32'>; // [Q, k]
 }
 

@@ -1,4 +1,4 @@
-// AdamW on every row at every step, also those without a gradient: what the public recipes do.
+// AdamW on every row in every step, including rows without a gradient, as in the public recipes.
 
 import type { Device } from '../native/device.js';
 import { adamw } from '../ops/adamw.js';

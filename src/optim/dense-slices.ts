@@ -1,23 +1,23 @@
-// Which rank sums and updates which elements of the dense parameters: the optimiser's state of an element is on that rank
-// alone. A function of the parameters' sizes and of the number of ranks.
+// Assigns the elements of the dense parameters to ranks (ZeRO-1): each rank sums gradients, keeps optimiser state and updates
+// only its own elements. A function of parameter sizes and number of ranks.
 //
-// A parameter is cut into portions, a portion into slices of 1 MB at most, one for each rank in their order. Slices begin at
-// multiples of SQUARE_TILE, so that their square sums add up to the bits of the whole. Where there are fewer tiles than
-// ranks, those ranks get them that have the least so far.
+// A parameter is split into portions, a portion into slices of at most 1 MB, one per rank in rank order. Slices begin at
+// multiples of SQUARE_TILE, so that their square sums add up to the bits of the whole. If there are fewer tiles than ranks,
+// they go to the ranks with the least so far.
 
 import type { Parameter } from '../ops/parameter.js';
 import { SQUARE_TILE } from '../ops/square-sum.js';
 import type { Tensor } from '../tensor/tensor.js';
 
-/** Tiles of a slice at most: 1 MB. */
+/** Maximum tiles per slice: 1 MB. */
 const MOST_TILES = 16;
 
 /** Elements of a parameter that are exchanged at once. */
 export interface Portion {
-  /** Its number. */
+  /** Index of the parameter. */
   readonly parameter: number;
   readonly start: number;
-  /** Elements of each rank's slice, one after the other. */
+  /** Elements of each rank's slice; slices are consecutive. */
   readonly counts: readonly number[];
 }
 
@@ -25,7 +25,7 @@ export interface Portion {
 export interface DenseSlice {
   readonly parameter: number;
   readonly start: number;
-  /** In the parameter's memory. */
+  /** A view of the parameter. */
   readonly value: Tensor<'f32'>;
 }
 
@@ -57,12 +57,12 @@ function dealTiles(elements: number, dealt: readonly number[]): number[] {
   });
 }
 
-/** Where a rank's slice of a portion begins in its parameter. */
+/** Offset of a rank's slice of a portion in its parameter. */
 export function sliceStart({ start, counts }: Portion, rank: number): number {
   return counts.slice(0, rank).reduce((sum, count) => sum + count, start);
 }
 
-/** What a rank updates, in the order of the portions; nothing of those in which it has no slice. */
+/** A rank's slices, in the order of the portions; portions without a slice of this rank are skipped. */
 export function slicesOf(parameters: readonly Parameter[], portions: readonly Portion[], rank: number): DenseSlice[] {
   return portions.flatMap(portion => {
     const [count, start] = [portion.counts[rank]!, sliceStart(portion, rank)];
@@ -71,7 +71,7 @@ export function slicesOf(parameters: readonly Parameter[], portions: readonly Po
   });
 }
 
-/** A rank on its own updates every parameter as it is. */
+/** A single rank updates whole parameters. */
 export function wholeSlices(parameters: readonly Parameter[]): DenseSlice[] {
   return parameters.map(({ value }, parameter) => ({ parameter, start: 0, value }));
 }

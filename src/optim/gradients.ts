@@ -1,5 +1,5 @@
-// The gradients of a lane, or of several lanes added up: dense ones by parameter, those of tables in whichever form they
-// are known. They are taken from their owners, and the memory goes back to them when the gradients are released.
+// The gradients of one lane, or summed over several: dense ones by parameter, those of tables in one of three forms. They are
+// taken from parameters and tables, and their memory is returned when the gradients are released.
 //
 // V rows of a table, D width.
 
@@ -16,7 +16,7 @@ import type { Table } from '../ops/table.js';
 import type { Tensor } from '../tensor/tensor.js';
 
 export type TableGradient =
-  /** Not yet summed; valid while the tensors of their lanes live. */
+  /** Not yet summed; valid as long as the tensors of their lanes. */
   | { readonly kind: 'contributions'; readonly source: RowSource; readonly contributions: readonly Contribution[] }
   /** Touched rows. */
   | { readonly kind: 'rows'; readonly list: RowList }
@@ -27,29 +27,29 @@ export type DenseGradients = readonly (Tensor<'f32'> | undefined)[];
 export type TableGradients = readonly (TableGradient | undefined)[];
 
 export interface Gradients {
-  /** By parameter, or by slice of one; absent where no op gave a gradient. */
+  /** By parameter or slice; undefined without a gradient. */
   readonly dense: DenseGradients;
   /** By table. */
   readonly tables: TableGradients;
 }
 
-/** A source of rows that has collected a gradient: a table, or rows staged from it. */
+/** A row source that has accumulated a gradient: a table, or rows staged from it. */
 export interface GradedRows extends RowSource {
   readonly rowGradient: RowGradient;
 }
 
 export interface Trained {
   readonly parameters: readonly Parameter[];
-  /** For each parameter, whether weights decay. */
+  /** For each parameter, whether weight decay applies. */
   readonly decays: readonly boolean[];
   readonly tables: readonly Table[];
 }
 
 export interface TakeOptions {
-  /** What a lane read instead of a table itself, by table. */
+  /** The sources that a lane read instead of the tables, by table. */
   staged?: ReadonlyMap<Table, GradedRows>;
   lane: number;
-  /** Whether contributions may wait for those of other lanes or the update to be summed; a list outlives the lane. */
+  /** Whether contributions may stay unsummed until other lanes or the update are ready; a list outlives its lane. */
   defer: DeferRule;
   stream?: StreamName;
 }
@@ -57,8 +57,8 @@ export interface TakeOptions {
 export type DeferRule = (source: RowSource, contributions: readonly Contribution[]) => boolean;
 
 /**
- * For several lanes: they share the table that they read and are summed in one call, without a list per lane. Not where a
- * list would be smaller.
+ * For several lanes that read the same table: contributions are summed in one call, without a list per lane. Not used where
+ * a list would be smaller.
  */
 export const deferIfSmaller: DeferRule = (source, contributions) => {
   if (source.ids || isSmallTable(source)) return false;
@@ -77,7 +77,7 @@ export class GradientSums {
     this.#trained = trained;
   }
 
-  /** Takes what the ops of a lane left with parameters and tables. */
+  /** Takes the gradients that a lane's ops left in parameters and tables. */
   take(options: TakeOptions): Gradients {
     return { dense: this.takeDense(), tables: this.takeTables(options) };
   }
@@ -90,14 +90,14 @@ export class GradientSums {
     return this.#trained.tables.map(table => this.#takeTable(table, options));
   }
 
-  /** left + right of one parameter. Both are used up. */
+  /** left + right of one parameter. Consumes both. */
   addDense(parameter: number, left: Tensor<'f32'>, right: Tensor<'f32'>, stream?: StreamName): Tensor<'f32'> {
     add(this.#device, 1, { x: right, y: left }, stream);
     this.#trained.parameters[parameter]!.gradient.giveBack(right);
     return left;
   }
 
-  /** left + right; an absent one is skipped. Both are used up. */
+  /** left + right; an absent one is skipped. Consumes both. */
   addTables(left: TableGradients, right: TableGradients, stream?: StreamName): TableGradients {
     return this.#trained.tables.map((table, i) => {
       const [y, x] = [left[i], right[i]];
@@ -105,7 +105,7 @@ export class GradientSums {
     });
   }
 
-  /** Gives the memory back to the owners. */
+  /** Returns the memory to parameters and tables. */
   release({ dense, tables }: Gradients): void {
     dense.forEach((grad, i) => grad && this.#trained.parameters[i]!.gradient.giveBack(grad));
     tables.forEach((gradient, i) => {

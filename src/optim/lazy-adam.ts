@@ -1,4 +1,4 @@
-// Adam on the rows that have a gradient; the moments of the others stay as they are.
+// Adam on rows that have a gradient; the moments of other rows are unchanged.
 
 import type { Device } from '../native/device.js';
 import type { Table } from '../ops/table.js';

@@ -1,6 +1,5 @@
-// One optimiser step over a model: dense parameters by AdamW, tables by the optimiser they were given, gradients clipped
-// by their common norm. The three table optimisers are different optimisers, not speeds of one: dense-adamw.ts,
-// lazy-adam.ts, row-adagrad.ts.
+// One optimiser step over a model: AdamW on dense parameters, the configured optimiser on tables, gradients clipped by their
+// global norm. The three table optimisers give different results: dense-adamw.ts, lazy-adam.ts, row-adagrad.ts.
 
 import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -16,7 +15,7 @@ import { LazyAdam } from './lazy-adam.js';
 import { RowAdagrad } from './row-adagrad.js';
 import { type NamedState, type TableOptimizer, zeros } from './table-optimizer.js';
 
-/** Purpose of those numbers, far from the others of a step; each table has its own. */
+/** Random purpose of stochastic rounding, beyond the others of a step; each table has its own. */
 const ROUNDING = 5 << 20;
 
 const TABLE_OPTIMIZERS = { adamw: DenseAdamW, 'lazy-adam': LazyAdam, 'row-adagrad': RowAdagrad };
@@ -25,45 +24,45 @@ export interface OptimizerSettings {
   readonly beta1: number;
   readonly beta2: number;
   readonly eps: number;
-  /** Decoupled, on parameters whose spec says so; never on tables. */
+  /** Decoupled weight decay, on parameters whose spec requests it; never on tables. */
   readonly weightDecay: number;
   readonly table: keyof typeof TABLE_OPTIMIZERS;
-  /** Largest norm of all gradients together; no clipping when absent. */
+  /** Maximum global gradient norm; default: no clipping. */
   readonly clip?: number | undefined;
-  /** Of the random numbers that round tables stored in 16 bits. */
+  /** Seed for stochastic rounding of 16-bit tables. */
   readonly seed?: number;
-  /** Where touched rows of tables are updated (default `compute`). */
+  /** Stream on which touched table rows are updated (default `compute`). */
   readonly rowStream?: StreamName;
 }
 
-/** What of a model this rank updates, where several do. */
+/** The part of a model that this rank updates, with several ranks. */
 export interface RankShare {
   readonly ranks: number;
-  /** Of the dense parameters. */
+  /** Slices of the dense parameters. */
   readonly slices: readonly DenseSlice[];
-  /** Tables of which this rank has some rows only. */
+  /** Sharded tables, of which this rank has only some rows. */
   isDivided(table: Table): boolean;
-  /** Whether those rows count in the norm here; a peer has the same ones, and one of them counts. */
+  /** Whether this rank's rows count towards the norm: of several replicas only one counts. */
   readonly countsRows: boolean;
-  /** `all` becomes what every rank has in `own`, one after the other. */
+  /** Gathers `own` of every rank into `all`, in rank order. */
   gather(own: Tensor<'i64'>, all: Tensor<'i64'>): void;
 }
 
 /** The moments of a slice of a parameter: `<parameter>.m`, `<parameter>.v`. */
 export interface Moment {
   readonly name: string;
-  /** Where the slice begins. */
+  /** Offset of the slice. */
   readonly start: number;
   readonly value: Tensor<'f32'>;
-  /** Of the whole parameter. */
+  /** Shape of the whole parameter. */
   readonly shape: Shape;
 }
 
-/** What is to be applied. */
+/** The gradients to apply. */
 export interface GradientsToApply {
   /** By slice of this rank. */
   readonly dense: DenseGradients;
-  /** Asked for once: after the dense update, unless all are clipped by their common norm. */
+  /** Called once: after the dense update, or before it if gradients are clipped by their global norm. */
   tables(): TableGradients;
   /** Called when the update of the dense parameters is enqueued. */
   denseApplied?(): void;
@@ -85,7 +84,7 @@ export class Optimizer {
   readonly #moments: readonly (readonly [m: Moment, v: Moment])[];
   readonly #tables: readonly TableOptimizer[];
   readonly #share: RankShare | undefined;
-  /** [1, (1 + n) * EXACT_WORDS] square sums: of what every rank has, then of each rank's own. */
+  /** [1, (1 + n) * EXACT_WORDS] square sums: of replicated gradients, then of each rank's own. */
   readonly #norm: Tensor<'i64'>;
   readonly #sums: { common: Tensor<'i64'>; own: Tensor<'i64'>; all: Tensor<'i64'> | undefined };
   readonly #scale: Tensor<'f32'>;
@@ -110,12 +109,12 @@ export class Optimizer {
     this.#scale = device.tensor([1, 1]);
   }
 
-  /** Whether the norm of all gradients is formed before they are applied. */
+  /** Whether the global norm is computed before the update. */
   get clips(): boolean {
     return this.#settings.clip !== undefined;
   }
 
-  /** Applies the gradients, which stay the caller's. Those of tables come back in the form in which they were applied. */
+  /** Applies the gradients, which the caller still owns. Returns those of tables in the form in which they were applied. */
   apply(given: GradientsToApply, { step, lr, tableLr }: StepRates): TableGradients {
     const { dense } = given;
     const { clip, beta1, beta2, eps, weightDecay, rowStream: stream } = this.#settings;
@@ -149,12 +148,12 @@ export class Optimizer {
     return tables.map((gradient, i) => gradient && this.#tables[i]!.prepare(gradient));
   }
 
-  /** Of the dense parameters, as far as this rank has them, for checkpoints. */
+  /** This rank's state of the dense parameters, for checkpoints. */
   moments(): Moment[] {
     return this.#moments.flat();
   }
 
-  /** Of the tables, for checkpoints. */
+  /** State of the tables, for checkpoints. */
   tableState(): NamedState[] {
     return this.#tables.flatMap(table => table.state);
   }
@@ -170,7 +169,7 @@ export class Optimizer {
     return isF32(this.#trained.tables[table]!.value) ? undefined : { seed, step, purpose: ROUNDING + table };
   }
 
-  /** Factor that brings the norm of all gradients to `most` at most. */
+  /** Factor that limits the global gradient norm to `most`. */
   #clip({ dense, tables }: Gradients, most: number): Tensor<'f32'> {
     const device = this.#device;
     const share = this.#share;

@@ -1,10 +1,10 @@
-// Learning rate by step: linear warm-up to the peak, then constant, or down to `floor` of the peak on a line or a cosine.
+// Learning rate schedule: linear warm-up to the peak, then constant, or linear or cosine decay to `floor` times the peak.
 
 export interface Schedule {
   kind: 'constant' | 'linear' | 'cosine';
-  /** Steps of warm-up. */
+  /** Warm-up steps. */
   warmup: number;
-  /** Last rate as a share of the peak. */
+  /** Final rate as a share of the peak. */
   floor: number;
 }
 

@@ -1,4 +1,4 @@
-// What the table optimisers share: one interface, and how a gradient in any of its forms becomes an update.
+// The interface of table optimisers, and how a gradient in any of its forms is applied.
 
 import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
@@ -15,17 +15,17 @@ export interface NamedState {
   readonly name: string;
   /** All rows, or those of a shard. */
   readonly value: Tensor<'f32'>;
-  /** Of the whole tensor. */
+  /** Shape of the whole tensor. */
   readonly shape: Shape;
   readonly shard: RowShard;
 }
 
 export interface TableStep {
-  /** Learning rate, betas, weight decay, and the step counted from 1. */
+  /** Learning rate, betas, weight decay, and the step, counted from 1. */
   readonly hyper: AdamHyper;
   /** A scalar that multiplies the gradient: clipping. */
   readonly gradScale?: Tensor<'f32'> | undefined;
-  /** Random numbers by which rows stored in 16 bits are rounded. */
+  /** Random numbers for stochastic rounding of 16-bit rows. */
   readonly rounding?: RandomKey | undefined;
   readonly stream?: StreamName | undefined;
 }
@@ -34,7 +34,7 @@ export interface TableStep {
 export interface TableOptimizer {
   /** Moments or accumulators, for checkpoints. */
   readonly state: readonly NamedState[];
-  /** The gradient in the form that the update wants; it replaces the one given. */
+  /** Converts the gradient to the form that the update needs; the result replaces the argument. */
   prepare(gradient: TableGradient): TableGradient;
   /** to += sum of squares of the gradient. */
   squareSum(gradient: TableGradient, to: Tensor<'i64'>): void;
@@ -47,7 +47,7 @@ export function zeros(device: Device, name: string, shape: Shape): NamedState {
   return { name, value, shape, shard: WHOLE };
 }
 
-/** So many numbers of state for each row of a table, where the table is. */
+/** Zeroed optimiser state with `cols` numbers per table row, in the same storage as the table. */
 export function tableZeros(device: Device, table: Table, suffix: string, cols: number): NamedState {
   const { vocabulary, shard, mappedIn } = table;
   const [name, own] = [`${table.name}.${suffix}`, [table.value.rows, cols] as const];
@@ -55,7 +55,7 @@ export function tableZeros(device: Device, table: Table, suffix: string, cols: n
   return { name, value, shape: [vocabulary, cols], shard };
 }
 
-/** An update by a gradient in whichever form. */
+/** Applies a gradient in any of its forms. */
 export function updateTable(
   device: Device,
   table: Table,
@@ -68,7 +68,7 @@ export function updateTable(
   else embeddingApply(device, table.value, { rows: gradient.grad }, update, options);
 }
 
-/** to += sum of squares, row by row: the rows of a divided table add up to those of the whole. */
+/** to += sum of squares, row by row: those of a sharded table add up to that of the whole. */
 export function tableSquareSum(device: Device, table: Table, gradient: TableGradient, to: Tensor<'i64'>): void {
   updateTable(device, table, gradient, { kind: 'square-sum', to });
 }
