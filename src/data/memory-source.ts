@@ -1,4 +1,4 @@
-// A sequence source held in arrays: for examples, tests and measurements that need no store on disk.
+// An in-memory sequence source, for examples, tests and measurements.
 
 import type { EventColumns, SequenceSource, Split } from './sequence-source.js';
 
@@ -14,7 +14,7 @@ export interface MemoryEvents {
   split?: Split;
 }
 
-/** Test is the last event, validation the second-last; a user too short for that gives events to train first. */
+/** The last event is test, the second-last validation; shorter histories go to training first. */
 function leaveOneOut(lengths: Int32Array): Split {
   return {
     kind: 'leave-one-out',

@@ -1,7 +1,7 @@
-// What training, evaluation and batching need to know of a data set: users, their events in order, and the split.
-// The store on disk is one implementation; tests and examples may offer arrays in memory.
+// The interface of a data set for training, evaluation and batching: users, their events in order, and the split. Implemented
+// by the store on disk and by arrays in memory.
 
-/** Columns that `read` fills. Times are integers in the source's unit; a Float64Array holds every one below 2^53 exactly. */
+/** Columns that `read` fills. Times are integers in the source's unit; a Float64Array is exact below 2^53. */
 export interface EventColumns {
   item: Int32Array;
   time?: Float64Array | BigInt64Array;
@@ -11,7 +11,7 @@ export interface EventColumns {
 /**
  * Three consecutive ranges of every user's events, by position in the user's order:
  * train is [0, trainEnd), validation is [trainEnd, validationEnd), test is [validationEnd, length).
- * Leave-one-out has at most one event in each of the last two; a user held out whole has trainEnd 0.
+ * Leave-one-out has at most one event in each of the last two; a fully held-out user has trainEnd 0.
  */
 export interface Split {
   /** For example 'leave-one-out', 'time:1651363200000', 'user:0.1', 'none'. */
@@ -29,9 +29,9 @@ export interface SequenceSource {
   readonly split: Split;
   /** SHA-256 of the split's content: results under different fingerprints are not comparable. */
   readonly fingerprint: string;
-  /** False when the log had only an order, no times. */
+  /** False if the log has only an order, no times. */
   readonly hasTime: boolean;
-  /** Units of its times in a day; absent without times. */
+  /** Units of the times per day; absent without times. */
   readonly ticksPerDay?: number;
   readonly hasAction: boolean;
   /**

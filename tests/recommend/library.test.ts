@@ -92,7 +92,7 @@ test('what plain JavaScript may send is refused by name, and spoils nothing', as
   for (const history of ['[null]', '[{}]', '[[1]]', '[true]', '[{"item": null}]'])
     await expect(asked(history, '{}')).rejects.toThrow('a history holds');
   for (const filter of ['5', '"comedy"', '[]', '{"year": null}', '{"year": {"near": 1990}}'])
-    await expect(asked('[]', `{"filter": ${filter}}`)).rejects.toThrow('is no filter');
+    await expect(asked('[]', `{"filter": ${filter}}`)).rejects.toThrow('is not a filter');
   expect(await asked('[]', '{"k": 2}')).toHaveLength(2);
 });
 

@@ -1,5 +1,4 @@
-// Reads windows of a source into jagged batches. The memory is filled again and again, so a steady-state step allocates
-// nothing but the views.
+// Reads windows of a source into jagged batches. Buffers are reused, so a steady-state step allocates only the views.
 //
 // B sequences, T tokens.
 
@@ -7,16 +6,16 @@ import type { JaggedBatch } from '../../tensor/jagged.js';
 import type { SequenceSource } from '../sequence-source.js';
 import { type Windows, windowTokens } from './windows.js';
 
-/** A batch read from a source, and where its sequences come from. */
+/** A batch read from a source, and the origin of its sequences. */
 export interface SourceBatch extends JaggedBatch {
   target: Int32Array;
-  /** [B] whose sequence it is. */
+  /** [B] user of each sequence. */
   users: Int32Array;
-  /** [B] index, in the user's events, of the last target: what comes before it is the whole history. */
+  /** [B] index of the last target in the user's events; everything before it is the history. */
   ends: Int32Array;
 }
 
-/** Memory for this many tokens. The input columns have room for one event more: see `fill`. */
+/** Capacity in tokens. The input columns have room for one more event: see `fill`. */
 interface TokenColumns {
   capacity: number;
   input: { item: Int32Array; time?: BigInt64Array; action?: Int32Array };
@@ -67,7 +66,7 @@ export class BatchBuffer {
       const to = windows.to[id]!;
       this.#users[b] = user;
       this.#ends[b] = to - 1;
-      // One read per window: its last event is no input, and the next window overwrites it.
+      // One read per window: its last event is not an input and is overwritten by the next window.
       this.#source.read(user, from, to, input, at);
       const end = at + to - from - 1;
       target.set(input.item.subarray(at + 1, end + 1), at);
@@ -78,7 +77,7 @@ export class BatchBuffer {
     return this.#view(tokens, ids.length);
   }
 
-  /** Grows by doubling, so that a run soon stops allocating. */
+  /** Grows by doubling, so that allocations soon stop. */
   #reserve(tokens: number, sequences: number): void {
     if (sequences > this.#users.length) {
       const capacity = Math.max(sequences, 2 * this.#users.length);

@@ -1,5 +1,5 @@
-// Which windows make up which batch: a pure function of (windows, size, seed, epoch, position), so any batch can be
-// recomputed by number, and a resumed run reads exactly what the uninterrupted one would have. Reads no events.
+// Assigns windows to batches: a pure function of (windows, size, seed, epoch, position), so any batch can be recomputed by its
+// number, and a resumed run reads exactly what the uninterrupted one would have. Reads no events.
 
 import { UserError } from '../../util/errors.js';
 import { Random } from '../../util/random.js';
@@ -29,7 +29,7 @@ export interface BatchPlanOptions {
   windows: Windows;
   size: BatchSize;
   seed: number;
-  /** False keeps the windows' own order in every epoch, as evaluation does. */
+  /** False keeps the windows in order in every epoch, as in evaluation. */
   shuffle?: boolean;
 }
 
@@ -40,14 +40,14 @@ export class BatchPlan implements BatchOrder<Cursor> {
   readonly #size: BatchSize;
   readonly #seed: number;
   readonly #shuffle: boolean;
-  /** The epochs asked for last: a run needs one, and the next while it prefetches across the boundary. */
+  /** The most recently used epochs: a run needs one, and the next one while it prefetches across the boundary. */
   readonly #recent = new Map<number, Epoch>();
   readonly #batchCounts: number[] = [];
 
   constructor({ windows, size, seed, shuffle = true }: BatchPlanOptions) {
     const [name, limit] = 'tokens' in size ? ['tokens', size.tokens] : ['users', size.users];
     if (!Number.isInteger(limit) || limit < 1) {
-      throw new UserError('bad-batch-size', `batch.${name} is ${limit}`, 'Give a whole number, at least 1.');
+      throw new UserError('bad-batch-size', `batch.${name} is ${limit}`, 'Use a whole number of at least 1.');
     }
     let [total, longest] = [0, 0];
     for (let w = 0; w < windows.count; w++) {
@@ -68,12 +68,12 @@ export class BatchPlan implements BatchOrder<Cursor> {
     this.#shuffle = shuffle;
   }
 
-  /** Batches in an epoch. Under a token budget it varies a little from epoch to epoch, with the order. */
+  /** Batches in an epoch. With a token budget it varies slightly between epochs, with the order. */
   batches(epoch: number): number {
     return (this.#batchCounts[epoch] ??= this.#epoch(epoch).cuts.length - 1);
   }
 
-  /** Window ids of batch `position` of `epoch`; a view, not to be written. */
+  /** Window ids of batch `position` of `epoch`; a read-only view. */
   batch({ epoch, position }: Cursor): Int32Array {
     const { order, cuts } = this.#epoch(epoch);
     if (!Number.isInteger(position) || position < 0 || position >= cuts.length - 1) {
@@ -86,7 +86,7 @@ export class BatchPlan implements BatchOrder<Cursor> {
     return this.advance(cursor);
   }
 
-  /** The place `batches` further on; epochs follow each other without end. */
+  /** The cursor `batches` further on; the series of epochs is endless. */
   advance({ epoch, position }: Cursor, batches = 1): Cursor {
     if (this.windows.count === 0) throw new RangeError('no training pairs: every user has fewer than two events');
     let next = position + batches;

@@ -1,14 +1,13 @@
-// Batches one after another, some of them read before they are asked for. Reading runs on the event loop, in the gaps
-// in which the caller awaits the native streams, so it needs no thread of its own.
+// A stream of batches with prefetching. Reading runs on the event loop while the caller awaits the native streams, so it
+// needs no thread.
 //
-// The place counts batches that were taken: what waits in the queue is recomputable from it, so a checkpoint never has to
-// describe it.
+// The position counts consumed batches only: prefetched ones can be recomputed from it, so checkpoints need not store them.
 
 import type { SequenceSource } from '../sequence-source.js';
 import { BatchBuffer, type SourceBatch } from './batch-buffer.js';
 import type { Windows } from './windows.js';
 
-/** Batches in an order: the windows at a place, and the place after it. `P` is plain data. */
+/** An order of batches: the windows at a position, and the next position. `P` is plain data. */
 export interface BatchOrder<P> {
   readonly windows: Windows;
   batch(place: P): Int32Array;
@@ -18,11 +17,11 @@ export interface BatchOrder<P> {
 export interface BatchStreamOptions<P> {
   source: SequenceSource;
   order: BatchOrder<P>;
-  /** The first batch to give. */
+  /** The first batch to return. */
   from: P;
-  /** Batches read ahead at most; by default 2, and 0 reads on demand. */
+  /** Maximum prefetched batches (default 2); 0 reads on demand. */
   prefetch?: number;
-  /** How many further batches may be taken before a batch becomes invalid (default 1). */
+  /** Number of later batches that may be taken before a batch becomes invalid (default 1). */
   kept?: number;
 }
 
@@ -44,7 +43,7 @@ export class BatchStream<P> {
     this.#buffers = Array.from({ length: prefetch + kept }, () => new BatchBuffer(source, order.windows));
   }
 
-  /** The place of the batch that `next` will give. */
+  /** The position of the batch that `next` will return. */
   get place(): P {
     return this.#taken;
   }
@@ -56,7 +55,7 @@ export class BatchStream<P> {
     return batch;
   }
 
-  /** Stops reading ahead; the stream can be dropped. */
+  /** Stops prefetching; the stream can be dropped. */
   close(): void {
     clearImmediate(this.#idle);
     this.#idle = undefined;
@@ -77,7 +76,7 @@ export class BatchStream<P> {
       try {
         this.#queue.push(this.#readOne());
       } catch {
-        return; // `next` meets the same error when it reads this batch, and its caller can handle it
+        return; // `next` fails with the same error when it reads this batch, where the caller can handle it
       }
       this.#fillWhenIdle();
     });

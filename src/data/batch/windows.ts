@@ -1,13 +1,13 @@
-// Which stretches of the users' histories become sequences of the model, for training and for evaluation.
+// Windows: the parts of the users' histories that become sequences of the model, for training and evaluation.
 //
 // A window is a range [from, to) of one user's events, read as next-item pairs: event i is the input, event i + 1 its
 // target, so a window of n + 1 events is a sequence of n tokens and n is at most the model's length.
 //
-//   latest   one window per user, the newest n + 1 training events; older events are never seen
-//   sliding  every training pair in exactly one window, cut from the newest backwards; the oldest window is the short
+//   latest   one window per user: the newest n + 1 training events; older events are not used
+//   sliding  every training pair in exactly one window, cut backwards from the newest; the oldest window is the short
 //            one, and a window's first input is the last target of the window before it
 //
-// Evaluation windows end at a held-out event: their last token's target (and next time) is the one to predict.
+// Evaluation windows end at a held-out event: the target of their last token, which is to be predicted.
 
 import { Random } from '../../util/random.js';
 import type { SequenceSource } from '../sequence-source.js';
@@ -70,18 +70,18 @@ export interface EvaluationOptions {
   targetsPerUser?: number;
 }
 
-/** Where each user's held-out events of a part begin and end. */
+/** Start and end of each user's held-out events of a part. */
 export function partBounds({ split, lengths }: SequenceSource, part: 'validation' | 'test'): [Int32Array, Int32Array] {
   return part === 'validation' ? [split.trainEnd, split.validationEnd] : [split.validationEnd, lengths];
 }
 
-/** One window per held-out event that has any history; the input is all that happened before it, newest `maxLength`. */
+/** One window per held-out event with a history; the input is the newest `maxLength` events before it. */
 export function evaluationWindows(source: SequenceSource, options: EvaluationOptions): Windows {
   requireLength(options.maxLength);
   const [starts, ends] = partBounds(source, options.part);
   const list = new WindowList();
   for (let user = 0; user < source.users; user++) {
-    const first = Math.max(1, starts[user]!); // the first event of all has no history
+    const first = Math.max(1, starts[user]!); // the very first event has no history
     const stop = Math.min(ends[user]!, first + (options.targetsPerUser ?? 1));
     for (let target = first; target < stop; target++) {
       list.push(user, Math.max(0, target - options.maxLength), target + 1);
@@ -90,7 +90,7 @@ export function evaluationWindows(source: SequenceSource, options: EvaluationOpt
   return list.finish();
 }
 
-/** One window per user that ends with the part's last event: as many of its events are targets as the model can read. */
+/** One window per user that ends with the part's last event; as many of the part's events are targets as fit. */
 export function heldOutWindows(source: SequenceSource, { part, maxLength }: EvaluationOptions): Windows {
   requireLength(maxLength);
   const [starts, ends] = partBounds(source, part);
@@ -102,7 +102,7 @@ export function heldOutWindows(source: SequenceSource, { part, maxLength }: Eval
   return list.finish();
 }
 
-/** The windows of `users` users, drawn by `purpose` alone, in their own order: fewer users are always among the more. */
+/** The windows of `users` users, drawn by `purpose` only, in order; smaller samples are subsets of larger ones. */
 export function sampleUsers(windows: Windows, users: number | undefined, purpose: string): Windows {
   const present = [...new Set(windows.user)];
   if (users === undefined || users >= present.length) return windows;
@@ -111,14 +111,14 @@ export function sampleUsers(windows: Windows, users: number | undefined, purpose
   return windowsOf(windows, new Set(order.subarray(0, users)));
 }
 
-/** The windows of some users, in their own order. */
+/** The windows of some users, in order. */
 export function windowsOf(windows: Windows, users: ReadonlySet<number>): Windows {
   const kept = Array.from(windows.user.keys()).filter(w => users.has(windows.user[w]!));
   const column = (values: Int32Array) => Int32Array.from(kept, w => values[w]!);
   return { count: kept.length, user: column(windows.user), from: column(windows.from), to: column(windows.to) };
 }
 
-/** Part `index` of `count`: consecutive windows, with about as many tokens as any other part; it may have none. */
+/** Part `index` of `count`: consecutive windows with about equal tokens per part; may be empty. */
 export function windowsPart(windows: Windows, { index, count }: { index: number; count: number }): Windows {
   if (count === 1) return windows;
   let total = 0;

@@ -1,5 +1,5 @@
-// A store and newer events become one store: every user's history with the new events in it, ids that were there as they
-// were, new ones after them. The base is left alone.
+// Merges a store and newer events into a new store: histories with the new events inserted, existing ids unchanged, new ids
+// appended. The base store is not modified.
 
 import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ export interface ExtendOptions {
 
 export interface ExtendReport {
   readonly newEvents: number;
-  /** Events of the newer log that the base had already. */
+  /** Events of the newer log that the base already has. */
   readonly knownEvents: number;
   readonly newUsers: number;
   readonly newItems: number;
@@ -38,7 +38,7 @@ export function extendStore({ base, newer, out, rule }: ExtendOptions): ExtendRe
   const action = mergeActions(base, newer);
   const merge = new EventMerge({ base, newer, users, items, action });
   if (merge.newEvents === 0) {
-    throw new UserError('nothing-new', 'the log has no event that the run does not know already', 'Give a newer log.');
+    throw new UserError('nothing-new', 'the log has no events that are new to the run', 'Give a newer log.');
   }
   const workspace = new Workspace(out, { force: true });
   const { folder } = workspace;
@@ -89,7 +89,7 @@ function refuseOtherColumns({ index: base }: SequenceStore, { index: newer }: Se
   );
 }
 
-/** Labels keep their numbers; bits must mean the same. */
+/** Labels keep their numbers; bits must have the same meaning. */
 function mergeActions(base: SequenceStore, newer: SequenceStore): { entry: ActionEntry | null; ofNewer: Int32Array } {
   const [known, given] = [base.index.action, newer.index.action];
   if (!known || !given) return { entry: null, ofNewer: new Int32Array(0) };

@@ -1,4 +1,4 @@
-// The events of a store and of a newer log as one: first how long every user's history becomes, then the shards.
+// Merges the events of a store and a newer log: first the lengths of all histories, then the shards.
 
 import { createHash } from 'node:crypto';
 import type { SequenceStore } from '../store/sequence-store.js';
@@ -90,7 +90,7 @@ export class EventMerge {
     }
   }
 
-  /** Undefined when the newer log has nothing of the user. */
+  /** Undefined if the newer log has no events of the user. */
   #order(user: number): Int32Array | undefined {
     const newer = this.#newerUser[user]!;
     return newer < 0 ? undefined : mergeUser(this.#baseEvents(user), this.#newerEvents(newer));

@@ -1,5 +1,5 @@
-// Feature tables of a store, longer by the new ids: labels keep their numbers and new ones come after them; where the base
-// knows nothing of an id, the newer store's value is taken if it has one.
+// Extends a store's feature tables by new ids: labels keep their numbers and new ones are appended; missing values are taken
+// from the newer store if it has them.
 
 import { join } from 'node:path';
 import { SafetensorsFile, writeSafetensors } from '../../util/safetensors.js';
@@ -57,7 +57,7 @@ function extended(store: SequenceStore, table: FeatureEntry, column: FeatureColu
   return all;
 }
 
-/** Puts the newer store's values where there are none; `labels` grows by what it has not yet. */
+/** Fills missing values from the newer store; new labels are appended to `labels`. */
 function fill(
   data: Values,
   { labels, ids, of, ownLabels }: { labels: string[]; ids: MergedIds; of: Values; ownLabels: readonly string[] },

@@ -1,5 +1,5 @@
-// The events of one user from a store and from a newer log, in one order by time. Events that the store already has are
-// taken once, so that a log which repeats old events, or the whole grown log, can be given as it is.
+// Merges one user's events from a store and a newer log by time. Events that the store already has are taken once, so the
+// newer log may repeat old events or be the whole grown log.
 
 export interface UserEvents {
   readonly items: Int32Array;
@@ -22,7 +22,7 @@ export function mergeUser(base: UserEvents, newer: UserEvents): Int32Array {
   return merged;
 }
 
-/** Newer events that the base does not have; an event that occurs n times in the base is left out n times at most. */
+/** Newer events that the base does not have; an event that occurs n times in the base is skipped at most n times. */
 function unknownEvents(base: UserEvents, newer: UserEvents): number[] {
   const places = Array.from(newer.items.keys());
   const first = newer.times?.[0];

@@ -1,5 +1,5 @@
-// Ids of a store and of newer events together: what had a dense id keeps it, new originals come after them in the order that
-// the newer events give them.
+// Merges the ids of a store and of newer events: existing dense ids are kept, new originals are appended in the order of the
+// newer store.
 
 import { type Vocabulary, compareTexts } from '../store/vocabulary.js';
 import type { VocabularyEntry } from '../store/store-index.js';

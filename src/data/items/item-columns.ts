@@ -1,5 +1,5 @@
-// What is known about items beside their events, for answers and filters: columns of an items file (CSV, Parquet, JSON
-// lines) or of the store's item features, in the order of the dense ids.
+// Item metadata for answers and filters: columns of an items file (CSV, Parquet, JSON lines) or the store's item features, in
+// the order of the dense ids.
 
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,14 +14,14 @@ export type ItemValue = string | number | boolean | null;
 /** Columns by name; each has a value, or null, for every dense id. */
 export type ItemColumns = ReadonlyMap<string, readonly ItemValue[]>;
 
-/** Names under which people keep the id, tried in this order. */
+/** Common names of the id column, tried in this order. */
 const KEYS = ['item_id', 'item', 'itemId', 'id', 'video_id', 'movie_id', 'product_id', 'sku'];
 const NUMBER = /^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*)$/;
 const MEMORY_BYTES = 512e6;
 
 export interface ItemsFile {
   file: string;
-  /** Column with the item's id as in the log; guessed by default. */
+  /** Column with the item ids of the log; default: guessed. */
   key?: string;
 }
 
@@ -69,7 +69,7 @@ export async function readItemsFile(
   }
 }
 
-/** The store's own item features: labels as text, numbers as numbers. */
+/** The store's item features: labels as text, numbers as numbers. */
 export function readStoredColumns(store: SequenceStore): ItemColumns {
   const columns = new Map<string, ItemValue[]>();
   for (const table of store.index.features.filter(({ of }) => of === 'item')) {

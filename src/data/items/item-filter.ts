@@ -2,7 +2,7 @@
 //
 //   { category: 'comedy', year: { gte: 1990, lt: 2000 }, country: ['fr', 'it'], rating: { not: 'X' } }
 //
-// A missing value meets no condition but `not`.
+// A missing value satisfies only `not`.
 
 import { z } from 'zod';
 import { UserError } from '../../util/errors.js';
@@ -17,7 +17,7 @@ const RANGE = z
     lte: z.number().optional(),
     not: VALUE.optional(),
   })
-  .describe('bounds of a number, or a value that is not wanted');
+  .describe('bounds of a number, or an excluded value');
 
 export const ITEM_FILTER = z
   .record(z.string().max(200), z.union([VALUE, z.array(VALUE).max(1000), RANGE]))
@@ -27,10 +27,10 @@ export type ItemFilter = z.infer<typeof ITEM_FILTER>;
 export function checkFilter(filter: unknown): ItemFilter {
   const found = ITEM_FILTER.safeParse(filter);
   if (found.success) return found.data;
-  throw new UserError('bad-filter', `${JSON.stringify(filter)} is no filter`, 'For example: {"genre": "comedy"}');
+  throw new UserError('bad-filter', `${JSON.stringify(filter)} is not a filter`, 'For example: {"genre": "comedy"}');
 }
 
-/** Ascending dense ids of the items that meet the filter, among the first `named`. */
+/** Ascending dense ids of the items that satisfy the filter, among the first `named`. */
 export function filterItems(columns: ItemColumns, filter: ItemFilter, named: number): Int32Array {
   const tests = Object.entries(filter).map(([name, condition]) => {
     const values = columns.get(name);

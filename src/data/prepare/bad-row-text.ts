@@ -1,4 +1,4 @@
-// A bad row on one line that a terminal can show, whatever the row holds.
+// Formats a bad row as one line that is safe to print on a terminal.
 
 import { printable } from '../../util/text-width.js';
 import type { BadRow } from './options.js';

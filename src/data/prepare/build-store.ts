@@ -1,5 +1,5 @@
-// The whole of preparing, in one process: files in, a complete store folder out. It neither cleans up after a failure
-// nor moves the folder into place: prepare.ts does, around a child process that runs this.
+// Builds a complete store folder from log files, in one process. Clean-up after failures and moving the folder into place are
+// done by prepare.ts, which runs this in a child process.
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -87,7 +87,7 @@ async function build(
         features: await writeFeatures(engine, { folder, tables, columns }),
       };
     });
-    // From here on the staged database is only read, by several at once.
+    // From here on the staged database is read-only, shared by several readers.
     engine.close();
     const { lengths } = userIds;
     const { itemIds, split, written } = await timed('sort and write', async () => {

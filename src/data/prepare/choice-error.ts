@@ -1,11 +1,11 @@
-// What neither an option nor the log settles. A command on a terminal may ask; elsewhere it is an error with its remedy.
+// A choice that neither options nor the log determine. On a terminal the command may ask; otherwise it is an error.
 
 import { UserError } from '../../util/errors.js';
 
 export type ChoiceOption = 'user' | 'item' | 'time' | 'timeFormat';
 
 export class ChoiceError extends UserError {
-  /** The option of `prepare` that settles it. */
+  /** The option of `prepare` that determines it. */
   readonly option: ChoiceOption;
   readonly choices: readonly string[];
 

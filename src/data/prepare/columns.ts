@@ -1,7 +1,7 @@
-// Which column is the user, the item, the time, ... and of which type: from the options, else from the header's names and
-// a sample of the rows. Ids are integers only where every one of them is written as a plain whole number; one that is not
-// (7.7, 1e1, 007, +7) makes the whole column text, and no id is ever changed. What the sample did not show is found while
-// reading (surprises.ts), and the columns are resolved again.
+// Determines which columns are user, item, time, ... and their types: from the options, otherwise from the header's names and
+// a sample of the rows. Ids are integers only if all are written as plain whole numbers; a single other one (7.7, 1e1, 007,
+// +7) makes the whole column text, so no id is ever changed. Values that contradict the sample are found while reading
+// (surprises.ts), and the columns are resolved again.
 
 import { UserError } from '../../util/errors.js';
 import type { ColumnDtype, TimeKind } from '../store/store-index.js';
@@ -31,18 +31,18 @@ export interface ActionField extends Field {
   readonly bits: readonly string[];
 }
 
-/** What the rows beyond the sample are, found while reading. */
+/** Findings from rows beyond the sample, made while reading. */
 export interface Surprises {
-  /** Fields that are not whole numbers throughout, and one value of each that is not. */
+  /** Fields that are not all whole numbers, with one counterexample each. */
   readonly text: ReadonlyMap<string, string>;
-  /** Most digits behind the point of a time, when the sample had only whole numbers. */
+  /** Maximum decimals of a time, if the sample had only whole numbers. */
   readonly timeDigits: number | undefined;
 }
 
 export const NO_SURPRISES: Surprises = { text: new Map(), timeDigits: undefined };
 
 export interface LogColumns {
-  /** SQL types with which the source's columns are to be read. */
+  /** SQL types for reading the source's columns. */
   readonly readAs: ReadonlyMap<string, string>;
   readonly user: Field;
   readonly item: Field;
@@ -51,15 +51,15 @@ export interface LogColumns {
   readonly timeKind: TimeKind;
   readonly action: ActionField | undefined;
   readonly extras: readonly ExtraField[];
-  /** Fields taken for whole numbers on the word of the sample, with their columns. */
+  /** Fields assumed to be whole numbers because of the sample, with their columns. */
   readonly assumed: ReadonlyMap<string, string>;
-  /** What was chosen, for the report. */
+  /** The choices, for the report. */
   readonly chosen: Readonly<Record<string, string>>;
   readonly guessed: readonly string[];
   readonly notes: readonly string[];
 }
 
-/** Share of a sample that may be something else than the rest. Bad rows have a limit of their own, --max-bad. */
+/** Share of a sample that may deviate from the rest. Bad rows have a separate limit, --max-bad. */
 const STRAYS = 0.01;
 
 function mostly(part: number, { values }: ColumnShape): boolean {
@@ -91,7 +91,7 @@ export async function resolveColumns(
     readAs.set(name, sqlType);
     return { name: role, sqlType, expression: from => from.value(name, sqlType) };
   };
-  /** BIGINT if the sample holds nothing but whole numbers and reading has not found another value, else text. */
+  /** BIGINT if the sample has only whole numbers and reading has found no other value; otherwise text. */
   const whole = async (role: string, name: string, type: 'auto' | 'integer' | 'text'): Promise<Field> => {
     const field = { name: role, sqlType: 'BIGINT', expression: (from: Source): string => from.integer(name) };
     if (type === 'integer') return field;
@@ -101,7 +101,8 @@ export async function resolveColumns(
       assumed.set(role, name);
       return field;
     }
-    if (stray !== undefined) notes.push(`'${name}' is read as text: ${JSON.stringify(stray)} is no plain whole number`);
+    if (stray !== undefined)
+      notes.push(`'${name}' is read as text: ${JSON.stringify(stray)} is not a plain whole number`);
     return plain(role, name, 'VARCHAR');
   };
 
@@ -192,7 +193,7 @@ function unknownColumn(role: Role, columns: readonly string[]): ChoiceError {
   return new ChoiceError({
     code: 'unknown-column',
     message: `no column is clearly the ${role}; there are ${columns.join(', ')}`,
-    remedy: `Name it: --${role} <column>${role === 'time' ? ', or --time none when the rows are in order already' : ''}.`,
+    remedy: `Name it: --${role} <column>${role === 'time' ? ', or --time none if the rows are already in order' : ''}.`,
     option: role,
     choices: columns,
   });
@@ -206,7 +207,7 @@ function bitField(bits: readonly string[]): Field {
   return {
     name: 'action',
     sqlType: 'INTEGER',
-    // An or of shifts: adding in any type calls a function per row and flag (a tenth of the reading, with doubles).
+    // Bitwise OR of shifts: addition would call a function per row and flag (10 % of the reading time, with doubles).
     expression: from =>
       `(${bits.map((bit, b) => `((${from.value(bit, 'UTINYINT')} <> 0)::UINTEGER << ${b})`).join(' | ')})::INTEGER`,
   };

@@ -1,5 +1,5 @@
-// The item dictionary when the originals are integers in a compact range: counted, ranked and looked up in arrays over
-// that range. DuckDB would group and join by hashing, out of core (60 M events, 19 M items: 10 s and 14 s more).
+// Item dictionary for integer ids in a compact range: counted, ranked and looked up in arrays over that range. DuckDB would
+// group and join by hashing, out of core (60 M events, 19 M items: 10 s and 14 s more).
 
 import { VocabularyWriter } from '../store/vocabulary-writer.js';
 import type { Field } from './columns.js';
@@ -9,7 +9,7 @@ import { EVENTS, ofEvent } from './stage.js';
 
 export interface CompactRange {
   readonly first: number;
-  /** In shared memory, for each integer from `first` on: LISTED or 0. */
+  /** Shared memory; for each integer from `first` on: LISTED or 0. */
   readonly listed: Int32Array;
 }
 
@@ -18,10 +18,10 @@ const LONGEST_RANGE = 2 ** 25;
 
 const PIECE = 1 << 16;
 
-/** Count of an item that no event has, but that belongs to the catalogue; 0 is the count of a number that is no item. */
+/** Count of a catalogue item without events; 0 marks a number that is not an item. */
 const LISTED = -1;
 
-/** The range of the items, those in LISTED_ITEMS with them, when they are integers and it is compact. */
+/** The range of the items, including LISTED_ITEMS, if they are integers and the range is compact. */
 export async function compactRange(engine: Engine, item: Field, listed: boolean): Promise<CompactRange | undefined> {
   if (item.sqlType !== 'BIGINT') return undefined;
   const value = ofEvent(item.name);
@@ -46,12 +46,12 @@ export interface RankedItems {
   readonly first: number;
   readonly counts: Int32Array;
   readonly byRank: Int32Array;
-  /** Dense id of each place in the range, -1 where there is no item; in shared memory. */
+  /** Dense id of each number in the range, -1 if it is not an item; shared memory. */
   readonly dense: Int32Array;
   readonly seen: number;
 }
 
-/** `tallies` are the events of each place, in parts; the first becomes their sum. */
+/** `tallies`: partial event counts per number in the range; the first becomes their sum. */
 export function rankItems({ first, listed }: CompactRange, tallies: readonly Int32Array[]): RankedItems {
   const [counts = new Int32Array(listed.length), ...others] = tallies;
   for (let place = 0; place < counts.length; place++) {
@@ -91,10 +91,10 @@ export function writeItems(folder: string, { first, counts, byRank, dense, seen 
   return { ...writer.finish(), seen };
 }
 
-/** Counts from here on are too many to keep a bucket for each, and too few to matter: they are compared. */
+/** Items with counts from here on are few and are sorted by comparison instead of buckets. */
 const BUCKETS = 1 << 16;
 
-/** Places by descending count, then ascending place, the listed ones last: a counting sort, except for the few largest counts. */
+/** Numbers by descending count, then ascending, merely listed ones last: a counting sort, except for the few largest counts. */
 export function rank(counts: Int32Array): { byRank: Int32Array; seen: number } {
   const next = new Int32Array(BUCKETS);
   const largest: number[] = [];
@@ -127,14 +127,14 @@ function bucket(count: number): number {
   return count === LISTED ? 0 : count;
 }
 
-/** The dense id of every place, -1 where there is no item; written over `into`. */
+/** Dense id of every number in the range, -1 if it is not an item; overwrites `into`. */
 export function invert(byRank: Int32Array, into: Int32Array): Int32Array {
   into.fill(-1);
   for (let id = 0; id < byRank.length; id++) into[byRank[id] ?? 0] = id;
   return into;
 }
 
-/** i64 values of a function, written as halves: a BigInt each would take longer than everything else here. */
+/** i64 values of a function, written as 32-bit halves: BigInts would take longer than everything else here. */
 function int64(places: Int32Array, value: (place: number) => number): BigInt64Array {
   const halves = new Int32Array(2 * places.length);
   for (let i = 0; i < places.length; i++) {

@@ -1,5 +1,5 @@
-// counts.safetensors: how often each item occurs in the training events, and in those of validation with them. Sampling,
-// log-q corrections and the popularity baseline need it, and would otherwise read the whole log before the first step.
+// counts.safetensors: occurrences of each item in the training events, and in training and validation events. Needed for
+// sampling, logQ correction and the popularity baseline, which would otherwise read the whole log before the first step.
 
 import { join } from 'node:path';
 import { SafetensorsFile, writeSafetensors } from '../../util/safetensors.js';

@@ -1,5 +1,5 @@
-// Dates that are not ISO 8601: which of the usual forms a column is written in. 01/02/2024 is the second of January for
-// some and the first of February for others: where no value of the sample decides it, the person is asked.
+// Detects the format of dates that are not ISO 8601. 01/02/2024 may be the second of January or the first of February: if no
+// value of the sample decides it, the user is asked.
 
 import { ChoiceError } from './choice-error.js';
 import type { Engine } from './engine.js';
@@ -8,7 +8,7 @@ import type { Source } from './source.js';
 
 const SEPARATORS = ['/', '.', '-'];
 const CLOCKS = ['', ' %H:%M', ' %H:%M:%S', ' %H:%M:%S.%f', ' %I:%M %p', ' %I:%M:%S %p', 'T%H:%M:%S'];
-/** A year of four digits is tried first: %Y reads two digits as well, as the year 24. */
+/** Two-digit years come last: %Y also accepts two digits, as the year 24. */
 const ORDERS = [
   { dayFirst: '%d_%m_%Y', monthFirst: '%m_%d_%Y' },
   { dayFirst: '%d_%m_%y', monthFirst: '%m_%d_%y' },
@@ -45,7 +45,7 @@ function forms(shape: ColumnShape): Form[] {
   return [...numeric, ...NAMED_MONTHS.map(format => ({ formats: [format] }))];
 }
 
-/** The format that reads most of the sample, and how many values it reads. */
+/** The format that parses most of the sample, and how many values it parses. */
 export async function guessFormat(
   engine: Engine,
   source: Source,

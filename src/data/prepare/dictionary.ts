@@ -1,6 +1,6 @@
-// Original ids to dense ids. Users get theirs in ascending order of the original, items by descending count and then
-// ascending original, so an item's id is its popularity rank; neither depends on DuckDB's threads.
-// Here DuckDB does it, for ids of any kind and number; compact-items.ts is the quicker way for most integers.
+// Maps original ids to dense ids. Users are numbered by ascending original, items by descending count and then ascending
+// original, so an item's id is its popularity rank; neither depends on DuckDB's threads. This is the general form, in DuckDB;
+// compact-items.ts is faster for most integer ids.
 
 import type { DuckDBDataChunk } from '@duckdb/node-api';
 import { UserError } from '../../util/errors.js';
@@ -10,13 +10,13 @@ import type { Field } from './columns.js';
 import { type Engine, blobColumn, count, int32Column, int64Column } from './engine.js';
 import { EVENTS, ofEvent } from './stage.js';
 
-/** Tables of the staged database: value, n, id. There is none for compact items. */
+/** Tables of the staged database: value, n, id. Compact items have none. */
 export const USERS = 'users';
 export const ITEMS = 'items';
 /** Dense order of the rows of each. */
 export const USER_ORDER = 'value';
 export const ITEM_ORDER = 'n DESC, value';
-/** Originals that the items file lists, one per row, possibly twice. */
+/** Originals listed in the items file, one per row, possibly repeated. */
 export const LISTED_ITEMS = 'listed_items';
 
 const MAX_IDS = 2 ** 31 - 1;
@@ -29,7 +29,7 @@ export interface Dictionary {
   readonly seen: number;
 }
 
-/** The users, and how many events each has; that array is in shared memory. */
+/** The users, and their numbers of events in shared memory. */
 export async function userDictionary(
   engine: Engine,
   folder: string,
@@ -53,7 +53,7 @@ export async function userDictionary(
 export interface ItemDictionaryOptions {
   readonly folder: string;
   readonly item: Field;
-  /** Also give ids to the items in the table LISTED_ITEMS, after those that occur. */
+  /** Also assign ids to the items in LISTED_ITEMS, after those that occur. */
   readonly listed: boolean;
 }
 
@@ -99,12 +99,12 @@ async function openWriter(
   });
 }
 
-/** Texts as bytes: DuckDB's strings lose a U+FEFF at their beginning on the way to JavaScript. */
+/** Text as bytes: DuckDB's strings lose a leading U+FEFF on the way to JavaScript. */
 function stored({ sqlType }: Field): string {
   return sqlType === 'BIGINT' ? 'value' : 'encode(value)';
 }
 
-/** Hand a chunk of (value, n) to the writer. */
+/** Passes a chunk of (value, n) to the writer. */
 function addChunk(writer: VocabularyWriter, chunk: DuckDBDataChunk, field: Field): void {
   const counts = int64Column(chunk, 1);
   if (field.sqlType === 'BIGINT') writer.addIntegers(int64Column(chunk, 0), counts);

@@ -1,5 +1,5 @@
-// DuckDB as this folder uses it: one database file in a scratch folder, a memory limit, results as plain rows or as a
-// stream of column vectors. One engine may write the file, or several may read it. Nothing here knows about logs.
+// Wrapper of DuckDB: one database file in a scratch folder, a memory limit, results as plain rows or as a stream of column
+// vectors. One engine may write the file, or several may read it. Independent of logs.
 
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -7,12 +7,12 @@ import type { DuckDBConnection, DuckDBDataChunk, DuckDBInstance, DuckDBValue } f
 import { UserError } from '../../util/errors.js';
 
 export interface EngineOptions {
-  /** Folder for the database and what does not fit the memory. */
+  /** Folder for the database and spilled data. */
   readonly scratch: string;
   readonly memoryBytes: number;
   /** Default: all cores. */
   readonly threads?: number | undefined;
-  /** Given: read only, beside other readers, each with a number of its own. */
+  /** If given: read-only, concurrently with other readers; the number of this reader. */
   readonly reader?: number | undefined;
 }
 
@@ -29,7 +29,7 @@ export class Engine {
     threads = availableParallelism(),
     reader,
   }: EngineOptions): Promise<Engine> {
-    // Loaded here and not above: most of what imports this file never opens an engine.
+    // Imported lazily: most importers of this file never open an engine.
     const duckdb = await import('@duckdb/node-api');
     const instance = await duckdb.DuckDBInstance.create(join(scratch, 'stage.duckdb'), {
       threads: String(threads),
@@ -39,7 +39,7 @@ export class Engine {
       autoinstall_known_extensions: 'false',
     });
     const connection = await instance.connect();
-    // Dates without an offset are UTC, whatever the machine's time zone is.
+    // Dates without an offset are UTC, independent of the machine's time zone.
     await connection.run(
       "SET TimeZone = 'UTC'; SET enable_progress_bar = true; SET enable_progress_bar_print = false;",
     );
@@ -55,7 +55,7 @@ export class Engine {
     await this.connection.run(sql);
   }
 
-  /** A small result. 64-bit integers come as text: see count(). */
+  /** A small result. 64-bit integers are text: see count(). */
   async rows(sql: string): Promise<Row[]> {
     const reader = await this.connection.runAndReadAll(sql);
     return reader
@@ -76,7 +76,7 @@ export class Engine {
     return row;
   }
 
-  /** A small result of one text column, to the last byte: DuckDB's own strings lose a U+FEFF at their beginning. */
+  /** A small result of one text column, byte-exact: DuckDB's strings lose a leading U+FEFF. */
   async texts(sql: string): Promise<string[]> {
     const texts: string[] = [];
     await this.stream(`SELECT encode(text) FROM (${sql}) AS result(text)`, chunk => {
@@ -86,8 +86,8 @@ export class Engine {
   }
 
   /**
-   * A large result, 2,048 rows at a time, in order. DuckDB is at work on the next chunk while `take` has this one. Ends early
-   * when `take` returns false; the next query drops the rest.
+   * A large result in order, 2,048 rows at a time. DuckDB computes the next chunk while `take` processes this one. Stops when
+   * `take` returns false; the next query drops the rest.
    */
   async stream(sql: string, take: (chunk: DuckDBDataChunk, names: string[]) => boolean | void): Promise<void> {
     const result = await this.connection.stream(sql);
@@ -101,7 +101,7 @@ export class Engine {
     }
   }
 
-  /** A result of any size, row by row, in order; integers of 64 bits as text. */
+  /** A result of any size, row by row, in order; 64-bit integers as text. */
   async eachRow(sql: string, take: (row: Row) => void): Promise<void> {
     await this.stream(sql, (chunk, names) => {
       for (const values of chunk.getRows()) {
@@ -110,7 +110,7 @@ export class Engine {
     });
   }
 
-  /** Share done of the query that runs now, 0..1; undefined while DuckDB cannot say. */
+  /** Progress of the running query, 0..1; undefined if unknown. */
   progress(): number | undefined {
     if (this.closed) return undefined;
     const { percentage } = this.connection.progress;
@@ -134,13 +134,13 @@ function plain(value: DuckDBValue | undefined): Row[string] {
 /** '1GB' -> 1e9, '1GiB' -> 2^30. */
 export function parseBytes(text: string): number {
   const match = /^(\d+(?:\.\d+)?)\s*([KMGT])(i?)B$/i.exec(text);
-  if (!match) throw new UserError('bad-size', `'${text}' is no size`, 'Write it like 1GB or 512MiB.');
+  if (!match) throw new UserError('bad-size', `'${text}' is not a size`, 'Write it like 1GB or 512MiB.');
   const [, amount, unit = '', binary] = match;
   const power = 'KMGT'.indexOf(unit.toUpperCase()) + 1;
   return Math.floor(Number(amount) * (binary === '' ? 1000 : 1024) ** power);
 }
 
-/** A number from a row, also when it came as text because it was 64 bits wide. */
+/** A number from a row, also if it is text because it is 64 bits wide. */
 export function count(row: Row, name: string): number {
   const value = row[name];
   if (value === null || value === undefined) return 0;
@@ -165,7 +165,7 @@ export function int32Column(chunk: DuckDBDataChunk, column: number): Int32Array 
   return numericColumn(chunk, column, Int32Array);
 }
 
-/** Copies of a column's byte strings. Nulls must have been dealt with in SQL. */
+/** Copies of a column's byte strings. Nulls must be handled in SQL. */
 export function blobColumn(chunk: DuckDBDataChunk, column: number): Uint8Array[] {
   return chunk.getColumnValues(column).map(value => {
     if (value !== null && typeof value === 'object' && 'bytes' in value) return value.bytes;
@@ -173,7 +173,7 @@ export function blobColumn(chunk: DuckDBDataChunk, column: number): Uint8Array[]
   });
 }
 
-/** The column's memory, valid while the chunk lives: no copy. Nulls must have been dealt with in SQL. */
+/** The column's memory without a copy, valid as long as the chunk. Nulls must be handled in SQL. */
 export function numericColumn<A extends object>(chunk: DuckDBDataChunk, column: number, type: new () => A): A {
   const vector = chunk.getColumnVector(column);
   if ('items' in vector && vector.items instanceof type) return vector.items;

@@ -1,16 +1,15 @@
-// What ended the work, in words that lead to the right remedy: a full disk and too little memory look alike from DuckDB,
-// which reports the one as the other, or aborts.
+// Explains failures of the work with the right remedy: DuckDB reports a full disk as lack of memory and vice versa, or aborts.
 
 import { statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { UserError } from '../../util/errors.js';
 
-/** DuckDB leaves less than this when it could not write. */
+/** If less space is free after a failure, the disk was full. */
 const LITTLE_BYTES = 1 << 22;
 const DISK_FULL = /ENOSPC|EDQUOT|No space left|max_temp_directory_size|failed to offload|could not write/i;
 const OUT_OF_MEMORY = /Out of Memory|bad_alloc|could not allocate/i;
 
-/** An error of DuckDB or the system as one that a person can act on, if it is such a one. */
+/** Converts an error of DuckDB or the system into one that the user can act on, if possible. */
 export function explainFailure(error: unknown, folder: string): UserError | undefined {
   const text = error instanceof Error ? error.message : String(error);
   const [first = ''] = text.split('\n');
@@ -25,9 +24,9 @@ export function explainFailure(error: unknown, folder: string): UserError | unde
   );
 }
 
-/** How the working process ended, if not by itself. `said` is the end of its standard error. */
+/** How the worker process ended, if abnormally. `said` is the end of its standard error. */
 export function explainDeath(how: string, { said, folder }: { said: string; folder: string }): UserError {
-  const lines = said.split('\n').map(line => line.replace(/^\s*what\(\):/, '').trim()); // C++ names its last words so
+  const lines = said.split('\n').map(line => line.replace(/^\s*what\(\):/, '').trim()); // prefix of C++ terminate messages
   const last = lines.findLast(line => DISK_FULL.test(line)) ?? lines.findLast(line => line !== '') ?? '';
   if (DISK_FULL.test(said) || isFull(folder)) return diskFull(folder, last || how, undefined);
   return new UserError(
@@ -52,7 +51,7 @@ function diskFull(folder: string, reason: string, cause: unknown): UserError {
   return new UserError(
     'disk-full',
     `the disk of ${dirname(folder)} is full (${reason})`,
-    'Make room there, or give an --out on another disk: sorting needs about the size of the uncompressed log. Then run it again.',
+    'Free some space there, or choose an --out on another disk: sorting needs about the size of the uncompressed log. Then run it again.',
     { cause },
   );
 }

@@ -1,5 +1,5 @@
-// Feature tables (one row per user or item) brought into the order of the dense ids, one tensor per column.
-// Numbers become f32 with NaN where there is no value; text becomes an i32 index into the column's labels, -1 where there is none.
+// Feature tables (one row per user or item) in the order of the dense ids, one tensor per column. Numbers become f32, NaN if
+// missing; text becomes an i32 index into the column's labels, -1 if missing.
 
 import { join } from 'node:path';
 import { UserError } from '../../util/errors.js';
@@ -11,7 +11,7 @@ import { ITEMS, ITEM_ORDER, USERS, USER_ORDER } from './dictionary.js';
 import { type Engine, count, identifier, int32Column, literal, numericColumn } from './engine.js';
 import type { FeatureTable } from './options.js';
 
-/** Text with more labels than this is free text or an id: the column is left out, and the index says so. */
+/** Text with more labels than this is free text or an id: the column is left out and listed in the index. */
 const MAX_LABELS = 10_000;
 const NUMBER = /^(BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*)$/;
 

@@ -1,6 +1,6 @@
-// Filters, each a deletion from the staged table that reports what it removed. They run in this order: rating, actions
-// (those to leave out, then those to keep), time range, repeats, then the counts (minimum events, k-core) until nothing changes, so that the counts hold at the end.
-// Planning is apart from doing, so that a filter that cannot work is refused before the log is read.
+// Filters: each deletes rows from the staged table and reports what it removed. They run in this order: rating, actions (to
+// drop, then to keep), time range, repeats, then counts (minimum events, k-core) until nothing changes, so that the counts
+// hold at the end. Planning is separate from execution, so that an impossible filter is refused before the log is read.
 
 import { UserError } from '../../util/errors.js';
 import type { LogColumns } from './columns.js';
@@ -13,11 +13,11 @@ const TIME = ofEvent('time');
 const ACTION = ofEvent('action');
 
 export interface FilterPlan {
-  /** What stays, in words, and which rows go, in SQL. */
+  /** What is kept, in words, and which rows are deleted, in SQL. */
   readonly steps: readonly { readonly name: string; readonly remove: string }[];
-  /** Events that each must have. */
+  /** Minimum events of each. */
   readonly atLeast: { readonly user: number; readonly item: number };
-  /** Different users that each item must have. */
+  /** Minimum distinct users per item. */
   readonly itemUsers: number;
 }
 
@@ -112,7 +112,7 @@ function actionCondition({ action }: LogColumns, wanted: readonly string[]): str
     if (Number.isInteger(code) && (action.kind === 'code' || code >= 0)) return code;
     throw new UserError(
       'unknown-action',
-      `'${text}' is no action of this log`,
+      `'${text}' is not an action of this log`,
       action.kind === 'bits' ? `Use ${action.bits.join(', ')}.` : 'Use the integers of the action column.',
     );
   });

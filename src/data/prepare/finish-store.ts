@@ -1,4 +1,4 @@
-// From written events to a complete store: split, leakage check on what is on the disk, fingerprint, index last.
+// Completes a store whose events are written: split, leakage check on the stored data, fingerprint, index last.
 
 import { join } from 'node:path';
 import { SafetensorsFile, writeSafetensors } from '../../util/safetensors.js';
@@ -17,7 +17,7 @@ const SPLIT_FILE = 'split.safetensors';
 
 export interface SplitOptions {
   readonly folder: string;
-  /** Written, sealed or not: times stay as they are. */
+  /** Written shards, sealed or not: sealing does not change times. */
   readonly shards: readonly ShardPlan[];
   /** Events of each user. */
   readonly lengths: Int32Array;
@@ -73,7 +73,7 @@ export function finishStore(options: FinishOptions): void {
   });
 }
 
-/** A user's times as they are on the disk, one shard in memory at a time: ask in ascending order of users. */
+/** A user's times as stored, with one shard in memory at a time: call in ascending order of users. */
 function sequentialTimes(
   folder: string,
   shards: readonly ShardPlan[],
@@ -123,7 +123,7 @@ function writeSplit(
   return { ...fileEntry(folder, SPLIT_FILE), kind, fingerprint, train, validation, test };
 }
 
-/** How many of the ascending values are below the limit. */
+/** Number of ascending values below the limit. */
 function lowerBound(values: Float64Array, limit: number): number {
   let low = 0;
   let high = values.length;

@@ -1,9 +1,9 @@
-// Which column is the user, the item, the time, the action or the rating, by its name. Case, blanks and punctuation do not
-// count: 'User ID', 'userId' and 'user_id' are one name.
+// Guesses the user, item, time, action and rating columns by name. Case, spaces and punctuation are ignored: 'User ID', 'userId'
+// and 'user_id' are the same name.
 
 export type GuessedRole = 'user' | 'item' | 'time' | 'action' | 'rating';
 
-/** Names by how clear they are: a later list is looked at when no column has a name of an earlier one. */
+/** Names in tiers of decreasing clarity: a later tier is used only if no column matches an earlier one. */
 const NAMES: Record<GuessedRole, readonly string[]> = {
   user: [
     'user userid uid username userkey',
@@ -25,12 +25,12 @@ const NAMES: Record<GuessedRole, readonly string[]> = {
   rating: ['rating overall score stars'],
 };
 
-/** The name without what people vary. */
+/** The normalised name. */
 function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '');
 }
 
-/** The one column of that role; undefined when none or several fit. */
+/** The column of that role; undefined if none or several match. */
 export function guessColumn(role: GuessedRole, columns: readonly string[]): string | undefined {
   for (const names of NAMES[role]) {
     const known = new Set(names.split(' '));

@@ -1,5 +1,5 @@
-// The items file: which items belong to the catalogue, seen or not, and what is known about them. Its first column, or the
-// one named like the log's item column, holds the ids; the others become item features.
+// The items file: the catalogue's items, seen or not, and their features. The ids are in its first column, or in the one named
+// like the log's item column; the others become item features.
 
 import { UserError } from '../../util/errors.js';
 import type { LogColumns } from './columns.js';
@@ -11,7 +11,7 @@ import { openSource, type Source, UNREADABLE } from './source.js';
 export interface ListedItems {
   /** Whether there is a table of listed items. */
   listed: boolean;
-  /** Feature tables of the options, and that of the items file where it has more than ids. */
+  /** Feature tables of the options, and that of the items file if it has more than ids. */
   tables: readonly FeatureTable[];
 }
 
@@ -28,13 +28,13 @@ export async function listItems(engine: Engine, columns: LogColumns, options: Pr
        SELECT ${integer ? source.integer(name) : source.value(name, 'VARCHAR')} AS value FROM ${source.from(new Map())}
      ) WHERE value IS NOT NULL AND value <> ${integer ? UNREADABLE : "''"}`,
   );
-  // A preset says itself which tables are features, and its lists are often written in a way of their own.
+  // Presets declare their feature tables, and their lists often have a special format.
   const plain = Object.keys(itemsDialect).length === 0 && !features.some(({ of }) => of === 'item');
   const tables = plain && source.columns.length > 1 ? [{ of: 'item' as const, files: [file], key: name }] : [];
   return { listed: true, tables: [...features, ...tables] };
 }
 
-/** They would belong to the catalogue and could not be in it. */
+/** They could not be part of the catalogue. */
 async function refuseTexts(engine: Engine, source: Source, name: string): Promise<void> {
   const [text] = await engine.texts(
     `SELECT ${source.value(name, 'VARCHAR')} FROM ${source.from(new Map())} WHERE ${source.integer(name)} = ${UNREADABLE} LIMIT 1`,

@@ -1,4 +1,4 @@
-// What a person may ask of `prepare`, and what comes back. Plain data: it crosses to the working process as it is.
+// Options and report of `prepare`. Plain data: it is sent to the worker process as is.
 
 import { z } from 'zod';
 import { TIME_KIND } from '../store/store-index.js';
@@ -17,7 +17,7 @@ export const CSV_DIALECT = z.strictObject({
 });
 export type CsvDialect = z.infer<typeof CSV_DIALECT>;
 
-/** A table may come in several files of the same columns. */
+/** A table may consist of several files with the same columns. */
 export const FEATURE_TABLE = z.strictObject({
   of: z.enum(['user', 'item']),
   files: z.array(z.string()).min(1),
@@ -28,21 +28,21 @@ export type FeatureTable = z.infer<typeof FEATURE_TABLE>;
 export const PREPARE_OPTIONS = z.strictObject({
   files: z.array(z.string()).min(1),
   out: z.string().min(1),
-  /** Replace a store that is already there. */
+  /** Replace an existing store. */
   force: z.boolean().default(false),
   format: z.enum(['csv', 'json', 'parquet']).optional(),
   csv: CSV_DIALECT.default({}),
 
-  /** Columns; those left out are guessed from the header. */
+  /** Columns; default: guessed from the header. */
   user: NAME.optional(),
   item: NAME.optional(),
   /** 'none': the order of the rows is the order of the events. */
   time: NAME.optional(),
   timeUnit: TIME_KIND.optional(),
-  /** How dates are written, as for strptime: '%d/%m/%Y %H:%M'. ISO 8601 and the usual forms need none. */
+  /** Date format for strptime, such as '%d/%m/%Y %H:%M'. Not needed for ISO 8601 and common formats. */
   timeFormat: NAME.optional(),
   action: NAME.optional(),
-  /** Flag columns (0 or 1) that together make the action: bit b is column b. */
+  /** Flag columns (0 or 1) that form the action: bit b is column b. */
   actionBits: z.array(NAME).max(31).optional(),
   rating: NAME.optional(),
   extra: z.array(NAME).default([]),
@@ -51,7 +51,7 @@ export const PREPARE_OPTIONS = z.strictObject({
   minRating: z.number().optional(),
   /** Remove events with one of these actions: codes, labels or names of bits. */
   withoutActions: z.array(z.string()).optional(),
-  /** Keep only these actions: codes, labels, or names of bits of which one must be set. */
+  /** Keep only these actions: codes, labels, or names of bits, any of which must be set. */
   actions: z.array(z.string()).optional(),
   /** Keep times in [from, to): a number in the log's unit, or a date. */
   from: z.string().optional(),
@@ -59,7 +59,7 @@ export const PREPARE_OPTIONS = z.strictObject({
   dropRepeats: z.boolean().default(false),
   minUser: COUNT.optional(),
   minItem: COUNT.optional(),
-  /** Different users that an item must have. */
+  /** Minimum distinct users per item. */
   minItemUsers: COUNT.optional(),
   kCore: COUNT.optional(),
 
@@ -70,7 +70,7 @@ export const PREPARE_OPTIONS = z.strictObject({
   features: z.array(FEATURE_TABLE).default([]),
 
   split: z.string().default('leave-one-out'),
-  /** Limit of DuckDB's memory, for example 1GB. */
+  /** DuckDB's memory limit, for example 1GB. */
   memory: z.string().default('1GB'),
   threads: COUNT.optional(),
   /** Share of bad rows above which the run stops. */
@@ -90,7 +90,7 @@ export interface Progress {
 
 export interface BadRow {
   readonly file: string;
-  /** Counted in records, the header included. */
+  /** Counted in records, including the header. */
   readonly line: number;
   readonly reason: string;
   readonly content: string;
@@ -107,14 +107,14 @@ export interface PrepareReport {
     readonly samples: readonly BadRow[];
   };
   readonly columns: Readonly<Record<string, string>>;
-  /** Which of them were guessed by their names. */
+  /** Those that were guessed by name. */
   readonly guessed: readonly string[];
-  /** How columns were read, where that was not a matter of course. */
+  /** Notes on how columns were interpreted. */
   readonly notes: readonly string[];
   readonly filters: readonly { readonly name: string; readonly removed: number; readonly left: number }[];
   readonly users: number;
   readonly items: number;
-  /** Items that occur in an event; the rest of the catalogue was only listed or reserved. */
+  /** Items that occur in events; the rest of the catalogue is only listed or reserved. */
   readonly seenItems: number;
   readonly events: number;
   readonly time: { readonly kind: string; readonly first: number | null; readonly last: number | null };

@@ -1,5 +1,5 @@
-// prepare(): a raw interaction log becomes a sequence store, or nothing at all. The work happens in a child process
-// (worker.ts); this side owns the folder, and removes it when the work fails, is interrupted or is killed.
+// prepare(): converts a raw interaction log into a sequence store, atomically. The work runs in a child process (worker.ts);
+// this side owns the folder, and removes it if the work fails, is interrupted or is killed.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ import {
 import { explainDeath } from './failures.js';
 import { Workspace } from './workspace.js';
 
-/** As much of the end of the working process's standard error is kept. */
+/** Characters of the worker's standard error that are kept, from its end. */
 const SAID_CHARACTERS = 8192;
 
 export type WorkerMessage =
@@ -28,7 +28,7 @@ export type WorkerMessage =
 
 export interface PrepareCallbacks {
   readonly onProgress?: (progress: Progress) => void;
-  /** Told the child's process id, for measuring. */
+  /** Called with the child's process id, for measuring. */
   readonly onStart?: (pid: number) => void;
   readonly signal?: AbortSignal;
 }
@@ -44,7 +44,7 @@ export async function prepare(input: PrepareInput, callbacks: PrepareCallbacks =
     stdio: ['inherit', 'inherit', 'pipe', 'ipc'],
   });
   const stop = (): void => void child.kill('SIGKILL');
-  // When this process ends in any way that lets code run, nothing half made stays behind.
+  // If this process exits in a way that still runs code, no partial store is left behind.
   const onExit = (): void => {
     stop();
     workspace.discard();
@@ -66,7 +66,7 @@ export async function prepare(input: PrepareInput, callbacks: PrepareCallbacks =
   }
 }
 
-/** Kill the child and wait for it: it must not write into the folder that is about to go. */
+/** Kills the child and waits for it: it must not write to the folder that is about to be removed. */
 async function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
   const gone = once(child, 'exit');
@@ -102,7 +102,7 @@ function converse(
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       said = (said + text).slice(-SAID_CHARACTERS);
     });
-    // 'close' and not 'exit': its last words are read by then.
+    // 'close' rather than 'exit': its output has been read by then.
     child.once('close', (status, killedBy) => {
       if (signal?.aborted)
         reject(new UserError('interrupted', 'preparing was interrupted', 'Nothing was left behind; run it again.'));
@@ -110,7 +110,7 @@ function converse(
         reject(explainDeath(killedBy ?? `status ${status}`, { said, folder: job.folder }));
       }
     });
-    child.send(job, () => undefined); // a child that is gone already is told by 'close'
+    child.send(job, () => undefined); // 'close' reports a child that has already exited
   });
 }
 

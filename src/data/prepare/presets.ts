@@ -1,5 +1,5 @@
-// Public data sets by name: which files a download holds, how they are laid out, which column is what.
-// A preset only fills in options; whatever the caller sets wins.
+// Public data sets by name: the files of a download, their layout and columns. A preset only provides default options; explicit
+// ones win.
 
 import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -9,19 +9,19 @@ import type { FeatureTable, PrepareInput } from './options.js';
 export interface Preset {
   /** One line for the help. */
   readonly about: string;
-  /** The log's files inside the download, to be read in the order of their names. */
+  /** Log files within the download, read in order of their names. */
   readonly log: RegExp;
-  /** Log of randomly exposed items, never mixed with the other. */
+  /** Log of randomly exposed items, never mixed with the standard log. */
   readonly randomLog?: RegExp;
   readonly options: Partial<PrepareInput>;
-  /** What the literature leaves out of the log; `keepAll` keeps it. */
+  /** Filters used in the literature; `keepAll` disables them. */
   readonly filters?: Partial<PrepareInput>;
   /** File that lists the whole catalogue. */
   readonly items?: { readonly file: RegExp; readonly dialect: PrepareInput['itemsDialect'] };
   readonly features?: readonly (Pick<FeatureTable, 'of' | 'key'> & { readonly files: RegExp })[];
 }
 
-/** As in the TurboGR paper: disliked videos and those without any positive sign go first, then those with few events. */
+/** As in the TurboGR paper: drops disliked videos and those without positive feedback, then those with few events. */
 const KUAIRAND_FILTERS = {
   withoutActions: ['is_hate'],
   actions: ['is_click', 'is_like', 'is_follow', 'is_comment', 'is_forward', 'long_view'],
@@ -91,7 +91,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   'ml-20m': movielensCsv('20M'),
   'ml-32m': movielensCsv('32M'),
   'amazon-2014': {
-    about: 'Amazon reviews 2014, 5-core: one JSON review a line',
+    about: 'Amazon reviews 2014, 5-core: one JSON review per line',
     log: /^reviews_.*\.json(\.gz)?$/,
     options: {
       format: 'json',
@@ -132,13 +132,13 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
 };
 
 export interface PresetChoice {
-  /** Which of the logs; filters are the standard one's. */
+  /** Which log to read; filters apply to the standard one. */
   exposure?: 'standard' | 'random';
   /** Without the preset's filters. */
   keepAll?: boolean;
 }
 
-/** The options of a preset for the files, or the one folder, of a download. */
+/** The options of a preset, for the files or the folder of a download. */
 export function presetOptions(
   name: string,
   paths: readonly string[],

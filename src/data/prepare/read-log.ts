@@ -1,5 +1,5 @@
-// Reading the log: open the files, settle what their columns are, stage every row, take out the bad ones. Whatever can be
-// refused without reading is refused first.
+// Reads the log: opens the files, determines their columns, stages every row, removes bad ones. Whatever can be refused
+// without reading is refused first.
 
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -16,7 +16,7 @@ import { findSurprises } from './surprises.js';
 import { parseTime } from './times.js';
 
 export interface ReadOptions {
-  /** Of the store to be. */
+  /** The future store's folder. */
   readonly folder: string;
   /** Read every column of a CSV, used or not: see isReaderBug. */
   readonly wholeRows: boolean;
@@ -31,14 +31,14 @@ export interface ReadLog {
 }
 
 /**
- * DuckDB 1.5 fails on text that is not UTF-8 in a column of which an earlier one is not read, instead of refusing the row. The
- * database is lost then; the caller starts again with `wholeRows`, where the row is refused as it should be.
+ * DuckDB 1.5 fails on non-UTF-8 text in a column if an earlier column is not read, instead of rejecting the row. The database
+ * is lost then; the caller starts over with `wholeRows`, with which the row is rejected properly.
  */
 export function isReaderBug(error: unknown): boolean {
   return error instanceof Error && /Attempted to access index \d+ within vector/.test(error.message);
 }
 
-/** What DuckDB says of the content of a file, and not of our SQL. */
+/** DuckDB errors about the content of a file, not about our SQL. */
 const OF_CONTENT = /^(Invalid|Invalid Input|IO|Conversion|Serialization|Out of Range|INTERNAL) Error: /;
 
 export async function readLog(engine: Engine, options: PrepareOptions, read: ReadOptions): Promise<ReadLog> {
@@ -69,7 +69,7 @@ async function readSources(
   if (!first) throw new UserError('no-file', 'no input file', 'Name at least one file.');
   let surprises = NO_SURPRISES;
   let resolved = await resolveColumns(engine, first, { options, surprises });
-  // Whatever can be refused is refused here, before the long work.
+  // Everything that can be refused is refused here, before the long work.
   planFilters(resolved, options);
   planSplit(resolved, options);
   for (const file of [options.itemsFile, ...options.features.flatMap(table => table.files)]) {
@@ -122,7 +122,7 @@ function planSplit({ timeKind }: LogColumns, { split }: PrepareOptions): SplitRu
   );
 }
 
-/** Names with * or ? stand for the files that fit, in the order of their names. */
+/** Expands names with * or ? to the matching files, in order of their names. */
 async function expandGlobs(engine: Engine, files: readonly string[]): Promise<string[]> {
   const expanded: string[] = [];
   for (const file of files) {
@@ -131,7 +131,7 @@ async function expandGlobs(engine: Engine, files: readonly string[]): Promise<st
       continue;
     }
     const fits = await engine.rows(`SELECT file FROM glob(${literal(file)}) ORDER BY file`);
-    if (fits.length === 0) throw new UserError('no-file', `no file fits '${file}'`, 'Check the path.');
+    if (fits.length === 0) throw new UserError('no-file', `no file matches '${file}'`, 'Check the path.');
     expanded.push(...fits.map(row => String(row['file'])));
   }
   return expanded;

@@ -1,4 +1,4 @@
-// The report as a person reads it in a terminal.
+// The report as terminal text.
 
 import { bar, formatCount, formatSeconds, formatShare, table } from '../../util/terminal.js';
 import { printable } from '../../util/text-width.js';
@@ -22,7 +22,7 @@ export function reportText(report: PrepareReport): string {
     .join('\n\n');
 }
 
-/** What was read, and what of it was left out: for whoever prepares a log, and for whoever trains on one. */
+/** What was read and what was left out, for both `prepare` and `train`. */
 export function summaryLines(report: PrepareReport): string[] {
   const { files, rows, bad, columns, guessed, notes, filters } = report;
   const chosen = Object.entries(columns).map(

@@ -1,25 +1,25 @@
-// What the first rows of a log say about its columns: how many values are whole numbers, numbers, dates.
+// Statistics of a log's columns in its first rows: how many values are whole numbers, numbers, dates.
 
 import { type Engine, count, identifier } from './engine.js';
 import type { Source } from './source.js';
 
 const SAMPLE_ROWS = 20_000;
-/** Digits behind the point that are told apart: nanoseconds of a second. */
+/** Maximum decimals that are distinguished: nanoseconds. */
 export const MAX_DIGITS = 9;
 export const DECIMAL = `DECIMAL(38, ${MAX_DIGITS})`;
 
 export interface ColumnShape {
   readonly values: number;
-  /** Written plainly: no sign but a minus, no leading zeros, no exponent, at most 64 bits. */
+  /** Plain integers: no plus sign, no leading zeros, no exponent, at most 64 bits. */
   readonly integers: number;
   readonly numbers: number;
-  /** Most digits behind the point that are needed to write a number. */
+  /** Maximum decimals of a number. */
   readonly digits: number;
   readonly median: number;
   readonly largest: number;
   /** ISO 8601 dates, with or without time and offset. */
   readonly dates: number;
-  /** Most digits of a fraction of a second in them. */
+  /** Maximum digits of their fractional seconds. */
   readonly dateDigits: number;
   /** A few different values. */
   readonly examples: readonly string[];
@@ -32,7 +32,7 @@ const FACTS = {
   digits: `max(length(rtrim(split_part(TRY_CAST(c AS ${DECIMAL})::VARCHAR, '.', 2), '0')))`,
   median: 'median(TRY_CAST(c AS DOUBLE)) FILTER (isfinite(TRY_CAST(c AS DOUBLE)))',
   largest: 'max(abs(TRY_CAST(c AS DOUBLE))) FILTER (isfinite(TRY_CAST(c AS DOUBLE)))',
-  // A year of four digits: the cast takes 12/01/21 for a day in January of the year 12.
+  // Four-digit years only: the cast reads 12/01/21 as a day in January of the year 12.
   dates: String.raw`count(TRY_CAST(c AS TIMESTAMPTZ)) FILTER (regexp_matches(c, '^\s*\d{4}\D'))`,
   dateDigits: String.raw`max(length(rtrim(regexp_extract(c, ':\d+\.(\d+)', 1), '0')))`,
 };
@@ -56,7 +56,7 @@ export async function sampleColumn(engine: Engine, source: Source, name: string)
   };
 }
 
-/** How often each format reads a value of the sample. */
+/** How many values of the sample each format parses. */
 export async function countFormats(
   engine: Engine,
   source: Source,

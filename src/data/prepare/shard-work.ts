@@ -1,4 +1,4 @@
-// What a worker does, in whichever thread: sorts and writes parts of the staged events, seals shards.
+// The tasks of a worker, in any thread: sorting and writing parts of the staged events, sealing shards.
 
 import { sealShard } from '../store/seal-shard.js';
 import { Engine } from './engine.js';

@@ -1,4 +1,4 @@
-// Entry point of a worker thread: does one task after another, and answers each.
+// Entry point of a worker thread: processes tasks in order and answers each.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { ShardWork } from './shard-work.js';

@@ -1,5 +1,5 @@
-// Worker threads that sort and write parts of the staged events, each with an engine of its own on one core and an
-// equal part of the memory. DuckDB hands a result to one thread; several results at once keep all cores at work to the end.
+// Worker threads that sort and write parts of the staged events, each with its own single-core engine and an equal share of
+// the memory. DuckDB delivers a result to one thread; several concurrent results keep all cores busy.
 
 import { on } from 'node:events';
 import { availableParallelism } from 'node:os';
@@ -12,7 +12,7 @@ import type { SortTask } from './sort-shards.js';
 
 export type Task = SortTask | SealTask;
 
-/** What a worker answers when it has done a task. */
+/** A worker's answer to a task. */
 export interface Done {
   /** Of the task. */
   readonly events: number;
@@ -23,34 +23,34 @@ export interface ShardWorkerOptions {
   readonly scratch: string;
   readonly memoryBytes: number;
   readonly reader: number;
-  /** How often each place in the range of the items came by; this worker's alone. */
+  /** Occurrences of each number in the range of the items, of this worker only. */
   readonly tally: Int32Array;
 }
 
 export interface ShardWorkersOptions {
   readonly scratch: string;
-  /** For everything: DuckDB in all workers, their tallies, and as much again for the caller. */
+  /** Total memory: DuckDB in all workers, their tallies, and the caller. */
   readonly memoryBytes: number;
   readonly threads: number | undefined;
-  /** Length of a tally; 0 when there is nothing to count. */
+  /** Length of a tally; 0 if nothing is counted. */
   readonly places: number;
-  /** Events in all. */
+  /** Total events. */
   readonly events: number;
 }
 
-/** As many as the threads of libuv's pool, in which DuckDB's calls wait. */
+/** The size of libuv's thread pool, in which DuckDB's calls block. */
 const MOST_WORKERS = 4;
-/** With less memory than this a worker is not worth while. */
+/** Minimum memory of a worker. */
 const LEAST_BYTES = 100e6;
-/** DuckDB's part of a worker's memory. The rest: the shard that is filled, chunks that wait for the garbage collector. */
+/** DuckDB's share of a worker's memory. The rest: the shard being filled, and chunks not yet garbage-collected. */
 const DUCKDB_SHARE = 0.65;
 
-/** Below this many events the caller does the work itself: starting threads would take longer. */
+/** Below this many events the caller does the work itself: starting threads would cost more. */
 const WORTH_THREADS = 1 << 17;
 
 export class ShardWorkers {
   readonly count: number;
-  /** For DuckDB in one worker. */
+  /** DuckDB's memory in one worker. */
   readonly bytesEach: number;
   readonly tallies: Int32Array[] = [];
   private readonly options: ShardWorkersOptions;
@@ -67,7 +67,7 @@ export class ShardWorkers {
     this.bytesEach = (DUCKDB_SHARE * left) / this.count;
   }
 
-  /** Do all tasks, each in the next worker that is free, or (`dealt`) in turn, so that no worker waits for the caller. */
+  /** Runs all tasks, each in the next free worker, or (`dealt`) round-robin, so that no worker waits for the caller. */
   async run(tasks: readonly Task[], onDone: (done: Done) => void = () => {}, { dealt = false } = {}): Promise<void> {
     if (this.options.events < WORTH_THREADS) {
       this.own ??= new ShardWork(this.nextWorker());
@@ -98,7 +98,7 @@ export class ShardWorkers {
   }
 }
 
-/** Feed a worker until no task is left, `atOnce` ahead of its answers. */
+/** Feeds a worker until no task is left, with up to `atOnce` tasks in flight. */
 async function work(worker: Worker, left: Task[], atOnce: number, onDone: (done: Done) => void): Promise<void> {
   const answers = on(worker, 'message');
   const give = (tasks: readonly Task[]): number => {

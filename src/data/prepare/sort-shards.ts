@@ -1,6 +1,6 @@
-// One worker's part of the sort: the events of consecutive users by (user, time, input order), handed to the shard writer,
-// which cuts the users, and counted by item. Many logs lie in that order already: so they are first taken as they lie, and
-// from the first event that is out of order on DuckDB sorts them, out of core where it must.
+// One worker's part of the sort: the events of consecutive users by (user, time, input order), passed to the shard writer and
+// counted by item. Many logs are already sorted, so events are first taken in input order; from the first event that is out
+// of order, DuckDB sorts, out of core if necessary.
 
 import type { DuckDBDataChunk } from '@duckdb/node-api';
 import { type Column, type ColumnArray, type ShardPlan, ShardWriter } from '../store/shard-writer.js';
@@ -11,16 +11,16 @@ export interface EventQuery {
   readonly events: string;
   /** Table of the users: value, and id, which ascends with it. */
   readonly users: string;
-  /** The user as the events have it: a value of `users`. */
+  /** The user column of the events: a value of `users`. */
   readonly user: string;
   readonly integerUser: boolean;
   /** Further dictionaries that the columns need. */
   readonly joins: readonly string[];
   /** The stored columns, the item first. */
   readonly columns: readonly string[];
-  /** Orders the events of a user: an integer, never null. Undefined: they are in order as they came. */
+  /** Sort key of a user's events: an integer, never null. Undefined: input order. */
   readonly time: string | undefined;
-  /** Where an event came in the input. */
+  /** Position of an event in the input. */
   readonly inputOrder: string;
 }
 
@@ -33,19 +33,19 @@ export interface SortTask {
   readonly lengths: Int32Array;
 }
 
-/** Items are counted in `tally` if it has places. */
+/** Items are counted in `tally` unless it is empty. */
 export async function sortShards(engine: Engine, task: SortTask, tally: Int32Array): Promise<void> {
   const done = mayLieInOrder(task) ? await writeInOrder(engine, task, tally) : 0;
   const left = task.shards.slice(done);
   if (left.length > 0) await sortAndWrite(engine, { ...task, shards: left }, tally);
 }
 
-/** A join does not keep the order: DuckDB holds small pieces of its result back to the end. */
+/** A join does not preserve order: DuckDB delays small pieces of its result to the end. */
 function mayLieInOrder({ query }: SortTask): boolean {
   return query.integerUser && query.joins.length === 0;
 }
 
-/** Write the shards as long as the events lie in order. Returns how many are complete. */
+/** Writes shards as long as events are in order. Returns the number of complete ones. */
 async function writeInOrder(engine: Engine, task: SortTask, tally: Int32Array): Promise<number> {
   const { query, columns, shards } = task;
   const { low, high, within } = await userRange(engine, task);
@@ -94,7 +94,7 @@ function userIds({ shards }: SortTask): { first: number; last: number } {
   return { first, last: first + shards.reduce((n, { users }) => n + users, 0) - 1 };
 }
 
-/** The originals of the task's first and last user, and SQL that says that a user is between them: DuckDB skips what is not. */
+/** The originals of the task's first and last user, and an SQL condition for the range, with which DuckDB skips other rows. */
 async function userRange(engine: Engine, task: SortTask): Promise<{ low: string; high: string; within: string }> {
   const { query } = task;
   const { first, last } = userIds(task);
@@ -126,7 +126,7 @@ function storedColumns(chunk: DuckDBDataChunk, columns: readonly Column[], from:
   });
 }
 
-/** Integers from 0 to this have the order of the doubles with the same bits; comparing BigInts is slow. */
+/** Integers from 0 to this are ordered like the doubles with the same bits; comparing BigInts is slow. */
 const COMPARABLE = 2 ** 62;
 
 function comparable({ buffer, byteOffset, length }: BigInt64Array): Float64Array {
@@ -136,9 +136,8 @@ function comparable({ buffer, byteOffset, length }: BigInt64Array): Float64Array
 type OrderCheck = (user: Float64Array, inputOrder: Float64Array, time: Float64Array) => Int32Array | undefined;
 
 /**
- * Checks over all calls that the users never descend, nor the times of a user, and that events come in input order, so that
- * ties keep it. Returns the dense users of the call's events, which count up from `firstUser`, in memory that the next call
- * uses again; undefined if it is not so.
+ * Checks, across calls, that users and the times of each user never descend and that ties are in input order. Returns the dense
+ * users of the call's events, counted from `firstUser`, in memory that the next call reuses; undefined if out of order.
  */
 function orderCheck(firstUser: number): OrderCheck {
   const last = { dense: firstUser - 1, user: -1, time: -1, input: -1 };

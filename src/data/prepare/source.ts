@@ -1,5 +1,5 @@
-// One input file as SQL: where its rows come from, and how to name a column with a type. CSV is typed by the reader,
-// which refuses a bad line and says why; Parquet and JSON lines are cast row by row, null when the cast fails.
+// An input file as SQL: the source of its rows, and typed column expressions. CSV is typed by the reader, which rejects bad
+// lines with a reason; Parquet and JSON lines are cast row by row, null if the cast fails.
 
 import { closeSync, createReadStream, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { Writable } from 'node:stream';
@@ -9,7 +9,7 @@ import { UserError } from '../../util/errors.js';
 import { type Engine, identifier, literal } from './engine.js';
 import type { CsvDialect } from './options.js';
 
-/** Stands in an integer column for a value that is there and is not what the column holds. */
+/** Marks a value in an integer column that is present but not valid. */
 export const UNREADABLE = '(-9223372036854775808)';
 
 export interface Source {
@@ -18,13 +18,13 @@ export interface Source {
   readonly columns: readonly string[];
   /** Lines before the first record. */
   readonly headerLines: number;
-  /** FROM clause, for reading these columns with these SQL types. */
+  /** FROM clause for reading columns with the given SQL types. */
   from(types: ReadonlyMap<string, string>): string;
   /** A column as an expression of that type. */
   value(column: string, type: string): string;
-  /** A column as a BIGINT where it is a whole number, written plainly: null without a value, UNREADABLE for any other. */
+  /** A column as a BIGINT if it is a plain whole number; null if missing, otherwise UNREADABLE. */
   integer(column: string): string;
-  /** SQL: true for a row that could not be taken apart at all. Undefined: the reader refuses such rows itself. */
+  /** SQL condition for rows that cannot be parsed at all. Undefined: the reader itself rejects such rows. */
   readonly malformed: string | undefined;
 }
 
@@ -115,7 +115,7 @@ async function csvSource(
   };
 }
 
-/** By its byte order mark, or because every second byte of its beginning is 0. */
+/** Detected by a byte order mark, or because every second byte at its beginning is 0. */
 function looksLikeUtf16(file: string): boolean {
   const head = Buffer.alloc(512);
   const fd = openSync(file, 'r');
@@ -131,7 +131,7 @@ function parseNames(json: unknown): string[] {
   return Array.isArray(names) ? names.map(String) : [];
 }
 
-/** Each line is read as one text field, so that a broken line is one bad row with its number and not the end. */
+/** Each line is read as one text field, so that a broken line is one bad row with its number instead of a failure. */
 async function jsonSource(engine: Engine, file: string): Promise<Source> {
   const lines = `read_csv(${literal(file)}, auto_detect = false, header = false, delim = '\x01', quote = '', escape = '',
     columns = {'line': 'VARCHAR'}, ${REJECTS})`;
@@ -167,8 +167,8 @@ async function jsonSource(engine: Engine, file: string): Promise<Source> {
 }
 
 /**
- * DuckDB reads a JSON number with a fraction as a double, which loses nanoseconds. Where the line holds a number under that
- * name that rounds to the same double, it is taken as it is written.
+ * DuckDB reads JSON numbers with fractions as doubles, which lose nanoseconds. If the line has a number under that name that
+ * rounds to the same double, its text is used.
  */
 function exactNumber(value: string, column: string): string {
   const key = JSON.stringify(column).replaceAll(
@@ -176,7 +176,7 @@ function exactNumber(value: string, column: string): string {
     character => `\\x{${character.codePointAt(0)?.toString(16)}}`,
   );
   const number = String.raw`${key}\s*:\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)`;
-  // A nested object may use the name too, so all numbers under it are looked at.
+  // Nested objects may use the name too, so all numbers under it are checked.
   const same = `lambda written: TRY_CAST(written AS DOUBLE) = TRY_CAST(${value} AS DOUBLE)`;
   const written = `list_filter(regexp_extract_all(line, ${literal(number)}, 1), ${same})[1]`;
   return `CASE WHEN contains(${value}, '.') THEN coalesce(${written}, ${value}) ELSE ${value} END`;
@@ -217,15 +217,15 @@ export function unreadable(file: string, cause: unknown): UserError {
   );
 }
 
-/** A text of which the cast to an integer is the same text again: not 7.7, 1e1, 007, +7 or one with a blank. */
+/** Text that round-trips through an integer cast: not 7.7, 1e1, 007, +7 or text with spaces. */
 export function plainInteger(text: string): string {
   const number = `TRY_CAST(${text} AS BIGINT)`;
   return `CASE WHEN ${number}::VARCHAR = ${text} THEN ${number} WHEN ${text} <> '' THEN ${UNREADABLE} END`;
 }
 
 /**
- * DuckDB takes the end of a cut-off gzip file for the end of the log: so it is read once more, beside the work, to its end.
- * What is wrong with the file as gzip is the reason for whatever else the work may find.
+ * DuckDB takes the end of a truncated gzip file for the end of the log, so the file is also decompressed to its end,
+ * concurrently. A gzip error takes precedence over other errors of the work.
  */
 export async function withGzipCheck(file: string, work: () => Promise<void>): Promise<void> {
   const checked = checkGzip(file);

@@ -1,5 +1,5 @@
-// Reading: every file, in the order given, into one staged table of typed columns, in input order (its rowid).
-// Every row that is not staged as good is counted, sampled and written to the rejects file with its reason.
+// Reads all files, in the given order, into one staged table of typed columns, in input order (its rowid). Bad rows are counted,
+// sampled and written to the rejects file with a reason.
 
 import { closeSync, copyFileSync, openSync } from 'node:fs';
 import { writeFully } from '../../util/atomic-file.js';
@@ -13,8 +13,8 @@ import type { BadRow, PrepareReport } from './options.js';
 import { type Source, UNREADABLE, withGzipCheck } from './source.js';
 
 /**
- * The staged table: one struct `event` with user_key, item_key, time?, action?, x0.. for the extra columns. DuckDB keeps a
- * sketch of the different values of every other column it stores, which takes 7 % of the reading, and none of a struct's.
+ * The staged table: one struct `event` with user_key, item_key, time?, action?, x0.. for the extra columns. DuckDB maintains a
+ * sketch of distinct values for plain columns, which takes 7 % of the reading time, but not for structs.
  */
 export const EVENTS = 'events';
 
@@ -32,12 +32,12 @@ const LATEST: Record<TimeKind, number> = {
   ns: YEAR_2100_S * 1e9,
 };
 const SAMPLES_PER_REASON = 3;
-/** As DuckDB calls it. */
+/** DuckDB's name for it. */
 const INVALID_ENCODING = 'invalid encoding';
 
 export type Staged = Pick<PrepareReport, 'files' | 'rows' | 'bad'>;
 
-/** What a store holds of an action code. */
+/** Range of stored action codes. */
 const LARGEST_CODE = 2 ** 31 - 1;
 
 export interface StageOptions {
@@ -45,7 +45,7 @@ export interface StageOptions {
   readonly onFile: (file: string) => void;
 }
 
-/** Reads all files. The bad rows are in the staged table still: settle() takes them out. */
+/** Reads all files. Bad rows stay in the staged table until settle() removes them. */
 export async function stage(
   engine: Engine,
   sources: readonly Source[],
@@ -83,12 +83,12 @@ export interface SettleOptions {
   readonly sources: readonly Source[];
   readonly columns: LogColumns;
   readonly rejects: string;
-  /** Where the rejects stay when there are too many of them and the store is given up. */
+  /** Where rejects are kept if there are too many and the store is abandoned. */
   readonly keepRejects: string;
   readonly maxBad: number;
 }
 
-/** Takes the bad rows out of the staged table, or stops when there are too many. */
+/** Removes bad rows from the staged table, or fails if there are too many. */
 export async function settle(engine: Engine, { rows, bad }: Staged, options: SettleOptions): Promise<void> {
   const { sources, columns, rejects, keepRejects, maxBad } = options;
   if (rows === 0) throw new UserError('no-rows', 'the input has no rows', 'Check the files and the header.');
@@ -121,7 +121,7 @@ function stagedFields(columns: LogColumns, sources: readonly Source[]): StagedFi
   ];
 }
 
-/** What a person calls the staged columns that have names of their own. */
+/** Readable names of the staged columns. */
 function labelsOf({ user, item, extras }: LogColumns): Map<string, string> {
   return new Map([[user.name, 'user'], [item.name, 'item'], ...extras.map(({ name }, x) => [`x${x}`, name] as const)]);
 }
@@ -142,7 +142,7 @@ interface BadRule {
   readonly reason: string;
 }
 
-/** Reasons for which a row that could be read is bad all the same; the first that holds counts. */
+/** Reasons why a readable row is bad; the first that applies counts. */
 function badRules({ user, item, time, timeKind, action }: LogColumns, sources: readonly Source[]): BadRule[] {
   const missing = ({ name }: Field, role: string): BadRule => ({
     when: `${ofEvent(name)} IS NULL`,
@@ -153,9 +153,9 @@ function badRules({ user, item, time, timeKind, action }: LogColumns, sources: r
   return [
     ...(sources.some(mayBeMalformed) ? [{ when: ofEvent(MALFORMED.name), reason: 'malformed record' }] : []),
     missing(user, 'user'),
-    ...unreadable(user, 'user is no whole number'),
+    ...unreadable(user, 'user is not a whole number'),
     missing(item, 'item'),
-    ...unreadable(item, 'item is no whole number'),
+    ...unreadable(item, 'item is not a whole number'),
     ...(time
       ? [
           missing(time, 'time'),
@@ -170,7 +170,7 @@ function badRules({ user, item, time, timeKind, action }: LogColumns, sources: r
     ...(action ? [missing(action, 'action')] : []),
     ...(action?.kind === 'code'
       ? [
-          ...unreadable(action, 'action is no whole number'),
+          ...unreadable(action, 'action is not a whole number'),
           { when: `abs(${ofEvent(action.name)}) > ${LARGEST_CODE}`, reason: 'action is beyond 32 bits' },
         ]
       : []),
@@ -200,7 +200,7 @@ interface Rejected {
   readonly lines: readonly number[];
 }
 
-/** Lines that the CSV reader refused. An unclosed quote swallows lines: each of them counts. */
+/** Lines that the CSV reader rejected. An unclosed quote swallows lines; each of them counts. */
 async function recordRejects(engine: Engine, source: Source, ledger: BadRowLedger): Promise<Rejected> {
   if (source.format === 'parquet') return { records: 0, lines: [] };
   let records = 0;
@@ -220,14 +220,14 @@ async function recordRejects(engine: Engine, source: Source, ledger: BadRowLedge
   return { records, lines };
 }
 
-/** DuckDB's kinds of error, in words that say what to look for. */
+/** DuckDB's error kinds in plain words. */
 function rejectReason(row: Row): string {
   const kind = String(row['kind']);
   if (kind === 'cast') return `unreadable ${String(row['name'])}`;
   return kind === 'unquoted value' ? 'unclosed quote' : kind;
 }
 
-/** Staged rows that break a rule. Their line is their place among the staged rows plus the refused lines before it. */
+/** Staged rows that violate a rule. Their line is their position among the staged rows plus the rejected lines before it. */
 async function recordBadRows(
   engine: Engine,
   source: Source,
@@ -298,7 +298,7 @@ function tooManyBadRows(
       ? 'The text is not UTF-8: add --encoding latin-1 if it comes from an older Windows or European system.'
       : bad.rows === rows
         ? 'No row is left: check the column names, the delimiter and the header.'
-        : `At most ${formatShare(maxBad)} may be bad: mend the file, name the columns, or raise --max-bad.`;
+        : `At most ${formatShare(maxBad)} may be bad: fix the file, name the columns, or raise --max-bad.`;
   return new UserError(
     'too-many-bad-rows',
     `${formatCount(bad.rows)} of ${formatCount(rows)} rows are bad (${formatShare(bad.share)}): ${reasons.join(', ')}${samples.join('')}`,

@@ -1,4 +1,4 @@
-// Figures of a finished store for its report: lengths and their histogram, the head of the catalogue, the time span.
+// Statistics of a finished store for its report: histogram of lengths, most frequent items, time span.
 
 import { SequenceStore } from '../store/sequence-store.js';
 import type { PrepareReport } from './options.js';

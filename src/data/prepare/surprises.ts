@@ -1,5 +1,5 @@
-// After reading: whether a column that the sample showed as whole numbers holds anything else. Then it is not what it was
-// taken for, and the log is read once more, so that a value means the same wherever in the log it stands.
+// Checks after reading whether columns that looked like whole numbers in the sample have other values. Then the type was
+// wrong, and the log is read again, so that a value means the same everywhere in the log.
 
 import type { LogColumns, Surprises } from './columns.js';
 import { type Engine, count } from './engine.js';
@@ -28,7 +28,7 @@ export async function findSurprises(
   return found ? { text, timeDigits } : undefined;
 }
 
-/** Most digits behind the point of a time; undefined when what is not whole is no number either. */
+/** Maximum decimals of a time; undefined if a value is not a number at all. */
 async function digitsOf(engine: Engine, sources: readonly Source[], column: string): Promise<number | undefined> {
   let digits: number | undefined;
   for (const source of sources) {

@@ -1,6 +1,5 @@
-// The time column as exact integers: how it is written, its unit, and the SQL that reads it. No time passes through a
-// floating-point number. Whole numbers stay as they are; fractions and dates become the coarsest unit that holds the digits of
-// the sample.
+// The time column as exact integers: its format, its unit, and the SQL that reads it. No time passes through a floating-point
+// number. Whole numbers are kept; fractions and dates are stored in the coarsest unit that represents the sample's digits.
 
 import { UserError } from '../../util/errors.js';
 import type { TimeKind } from '../store/store-index.js';
@@ -12,18 +11,18 @@ import { type Source, UNREADABLE } from './source.js';
 
 export interface TimeReading {
   readonly kind: TimeKind;
-  /** How the column is read, for the report; empty for whole numbers. */
+  /** How the column is interpreted, for the report; empty for whole numbers. */
   readonly note: string;
-  /** True while the column is taken for whole numbers because the sample holds nothing else. */
+  /** True if the column is assumed to be whole numbers because the sample has no others. */
   readonly whole: boolean;
-  /** BIGINT; null when there is no value, UNREADABLE when it is no time. */
+  /** BIGINT; null if missing, UNREADABLE if not a time. */
   expression(source: Source): string;
 }
 
 export interface TimeColumn {
   readonly name: string;
   readonly shape: ColumnShape;
-  /** Digits behind the point that were found beyond the sample; undefined: none. */
+  /** Decimals found beyond the sample; undefined: none. */
   readonly moreDigits: number | undefined;
 }
 
@@ -50,7 +49,7 @@ export async function readTimes(
   return decimals(name, kind, Math.max(moreDigits ?? 0, shape.digits));
 }
 
-/** By name, else by magnitude: 1e8 s is 1973, 1e11 ms the same year, and so on; anything smaller counts events. */
+/** By name, otherwise by magnitude: 1e8 s is 1973, 1e11 ms the same year, and so on; smaller numbers are an order. */
 export function guessTimeKind(name: string, median: number): TimeKind {
   if (/order|rank|position|index|seq/i.test(name)) return 'order';
   if (median >= 1e17) return 'ns';
@@ -59,7 +58,7 @@ export function guessTimeKind(name: string, median: number): TimeKind {
   return median >= 1e8 ? 's' : 'order';
 }
 
-/** Three digits behind the point are one unit finer. An order has no unit, and takes as many digits as there are. */
+/** Three decimals are one unit finer. An order has no unit and takes any number of decimals. */
 function decimals(name: string, kind: TimeKind, digits: number): TimeReading {
   const unit = UNITS.findIndex(known => known === kind);
   const finer = unit < 0 ? 0 : Math.min(UNITS.length - 1 - unit, Math.ceil(digits / 3));
@@ -118,7 +117,7 @@ async function checkedFormat(engine: Engine, format: string): Promise<string> {
   await engine.row(`SELECT try_strptime('', ${literal(format)}) AS moment`).catch((cause: unknown) => {
     throw new UserError(
       'bad-time-format',
-      `'${format}' is no time format`,
+      `'${format}' is not a time format`,
       "Write it as for strptime, such as '%d/%m/%Y %H:%M:%S'.",
       { cause },
     );
@@ -131,9 +130,9 @@ function unreadableTimes(name: string, { examples, values }: ColumnShape): UserE
     'unreadable-times',
     values === 0
       ? `the time column '${name}' is empty`
-      : `the times in '${name}' are in no form that is known: ${examples.join(', ')}`,
+      : `the times in '${name}' are in no known format: ${examples.join(', ')}`,
     values === 0
-      ? 'Name another column with --time, or --time none when the rows are in order.'
-      : "Say how they are written, such as --time-format '%d/%m/%Y %H:%M:%S', or name another column with --time.",
+      ? 'Name another column with --time, or --time none if the rows are in order.'
+      : "Give their format, such as --time-format '%d/%m/%Y %H:%M:%S', or name another column with --time.",
   );
 }

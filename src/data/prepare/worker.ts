@@ -1,4 +1,4 @@
-// The child process of prepare(): builds one store and reports by messages. Its memory is DuckDB's, apart from the caller's.
+// The child process of prepare(): builds one store and reports by messages. DuckDB's memory is separate from the caller's.
 
 import { z } from 'zod';
 import { UserError } from '../../util/errors.js';
@@ -33,7 +33,7 @@ async function work(message: unknown): Promise<void> {
 }
 
 process.once('message', message => void work(message));
-// The caller is gone or has given up: it, or the next run, removes the folder.
+// The caller has exited or given up: it, or the next run, removes the folder.
 process.once('disconnect', () => process.exit());
 // Ctrl-C reaches the whole process group; the caller decides what it means.
 process.on('SIGINT', () => {});

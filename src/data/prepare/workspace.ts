@@ -1,5 +1,5 @@
-// The folder in which a store grows before it is moved into place. Its name carries the process that owns it, so that a
-// later run can tell a leftover of a killed one and remove it.
+// The folder in which a store is built before it is moved into place. Its name identifies the owning process, so that a later
+// run can recognise and remove leftovers of a killed one.
 
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -13,7 +13,7 @@ export class Workspace {
   private readonly out: string;
   private readonly force: boolean;
 
-  /** Refuses an `out` that is in the way; removes what killed runs for the same `out` left behind. */
+  /** Refuses an existing `out` that must not be replaced; removes leftovers of killed runs for the same `out`. */
   constructor(out: string, { force, pid = process.pid }: { force: boolean; pid?: number }) {
     this.out = resolve(out);
     this.force = force;
@@ -24,7 +24,7 @@ export class Workspace {
     makeFolder(this.folder);
   }
 
-  /** Move the finished store into place. */
+  /** Moves the finished store into place. */
   commit(): void {
     this.refuseExisting();
     replaceStore(this.folder, this.out);
@@ -42,17 +42,17 @@ export class Workspace {
     if (!this.force && existsSync(join(this.out, INDEX_FILE))) {
       throw new UserError(
         'store-exists',
-        `${this.out} holds a store already`,
+        `${this.out} already holds a store`,
         'Give another --out, or --force to replace it.',
       );
     }
   }
 }
 
-/** What a store is made of. */
+/** The files of a store. */
 const STORE_FILE = /^([\w-]+\.safetensors|index\.json|report\.json|rejects\.csv)$/;
 
-/** Whether replacing the folder would remove anything but a store, sound or damaged. Other folders have an index.json too. */
+/** Whether replacing the folder would remove anything other than a store, valid or damaged. Other folders may have an index.json too. */
 function holdsOther(folder: string): boolean {
   const names = readdirSync(folder);
   if (names.length === 0) return false;

@@ -1,5 +1,5 @@
-// Writing the events: what is stored of them, and the sort, cut by users into parts that workers sort and write apart, and
-// the sealing of the shards once the items have their ids. The shards are the same for any number of workers.
+// Writes the events: defines the stored columns, splits the sort by users into parts for the workers, and seals the shards once
+// the items have their ids. The shards are the same for any number of workers.
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -20,10 +20,10 @@ const MAX_LABELS = 1 << 16;
 
 /** A row with its sort keys while DuckDB sorts it. */
 const SORTED_ROW_BYTES = 64;
-/** Each part reads the staged table again, as far as its users are spread over it. */
+/** Each part scans the staged table again, as far as its users are spread over it. */
 const MOST_PARTS = 12;
 
-/** A stored column: its place in the store and its SQL. */
+/** A stored column: its name in the store and its SQL. */
 interface Output extends Column {
   readonly sql: string;
   readonly missing: number;
@@ -39,12 +39,12 @@ export interface WrittenEvents {
   readonly shards: ShardEntry[];
   readonly columns: StoreIndex['columns'];
   readonly action: ActionEntry | null;
-  /** SHA-256 of the item column and of the time column if there is one, shards put together. */
+  /** SHA-256 of the item column and, if any, of the time column, over all shards. */
   readonly content: string[];
 }
 
 export interface EventPlanOptions {
-  /** Given: the items come as places in it; else as dense ids from the table ITEMS. */
+  /** If given, items are offsets in this range; otherwise dense ids from the table ITEMS. */
   readonly range: CompactRange | undefined;
   /** Greatest rowid of the events. */
   readonly lastRow: number;
@@ -85,7 +85,7 @@ export interface SortEventsOptions {
   readonly onEvents: (done: number) => void;
 }
 
-/** Sort and write. With a range, items are left as places in it, and counted in the workers' tallies. */
+/** Sorts and writes. With a range, items stay offsets in it and are counted in the workers' tallies. */
 export async function sortEvents(workers: ShardWorkers, options: SortEventsOptions): Promise<void> {
   const { folder, plan, shards, lengths, onEvents } = options;
   const columns = plan.columns.map(({ name, dtype }) => ({ name, dtype }));
@@ -100,7 +100,7 @@ export interface SealEventsOptions {
   readonly folder: string;
   readonly plan: EventPlan;
   readonly shards: readonly ShardPlan[];
-  /** Dense ids of the places in the range. */
+  /** Dense ids of the offsets in the range. */
   readonly dense: Int32Array | undefined;
 }
 
@@ -123,8 +123,8 @@ export async function sealEvents(workers: ShardWorkers, options: SealEventsOptio
 }
 
 /**
- * Consecutive shards together: few enough parts to read the table seldom, each small enough to be sorted in memory, and smaller
- * towards the end, so that the workers are done at about the same time.
+ * Groups consecutive shards: few parts, to scan the table seldom; each small enough to be sorted in memory; smaller towards the
+ * end, so that workers finish at about the same time.
  */
 function parts(shards: readonly ShardPlan[], workers: ShardWorkers): ShardPlan[][] {
   const events = shards.reduce((n, shard) => n + shard.events, 0);
@@ -158,7 +158,7 @@ class ContentHash {
       .map(({ name, dtype }) => ({ name, dtype, hash: createHash('sha256') }));
   }
 
-  /** Read what is new and in order. */
+  /** Hashes the next shards in order, as far as they are written. */
   extend(shards: readonly (ShardEntry | undefined)[]): void {
     for (let shard = shards[this.next]; shard; shard = shards[++this.next]) {
       const file = new SafetensorsFile(join(this.folder, shard.file));

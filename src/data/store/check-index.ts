@@ -1,5 +1,5 @@
-// Whether the numbers of an index agree with each other and with the sizes of the files, before anything is read or
-// allocated by them. Everything here costs a stat per file; the content of the files is verify-store.ts's.
+// Checks that the numbers of an index are consistent with each other and with the file sizes, before anything is read or
+// allocated accordingly. Costs one stat per file; verify-store.ts checks the contents.
 
 import { lstatSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -49,7 +49,7 @@ export function checkFiles(folder: string, index: StoreIndex): void {
   for (const entry of filesOf(index)) {
     const path = join(folder, entry.file);
     const bytes = sizeInside(path, place);
-    if (bytes === undefined) throw damagedStore(path, 'is missing, is no regular file, or lies outside the store');
+    if (bytes === undefined) throw damagedStore(path, 'is missing, is not a regular file, or lies outside the store');
     if (entry.bytes !== undefined && entry.bytes !== bytes) {
       throw damagedStore(path, `has ${bytes} bytes, the index says ${entry.bytes}`);
     }
@@ -58,7 +58,7 @@ export function checkFiles(folder: string, index: StoreIndex): void {
   }
 }
 
-/** Size of a regular file of this folder, or of one that a link in it leads to without leaving it. */
+/** Size of a regular file in this folder, following links only within the folder. */
 function sizeInside(path: string, folder: string): number | undefined {
   try {
     const target = lstatSync(path).isSymbolicLink() ? realpathSync(path) : path;

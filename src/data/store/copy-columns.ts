@@ -1,7 +1,7 @@
-// Copies out of a store's columns, quick for short runs as well as long ones. i64 times are handled as two 32-bit halves,
-// because making a BigInt of each event is slow.
+// Copies ranges of a store's columns, fast for short and long ranges. i64 times are handled as two 32-bit halves, because
+// creating a BigInt per event is slow.
 
-/** Below this many events an element loop is faster than making a subarray and calling set (Node 20, Zen 3). */
+/** Below this many events an element loop is faster than subarray and set (Node 20, Zen 3). */
 const SHORT_COPY = 48;
 
 export function copyInts(source: Int32Array, first: number, n: number, target: Int32Array, at: number): void {
@@ -10,7 +10,7 @@ export function copyInts(source: Int32Array, first: number, n: number, target: I
   else for (let i = 0; i < n; i++) target[at + i] = source[first + i] ?? 0;
 }
 
-/** `halves` holds low, high, low, high, ... As Float64 the times are exact below 2^53. */
+/** `halves` alternates low and high words. As Float64 the times are exact below 2^53. */
 export function copyTimes(
   halves: Int32Array,
   first: number,

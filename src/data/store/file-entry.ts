@@ -1,4 +1,4 @@
-// The index entry of a file that is complete: name, checksum, size.
+// The index entry of a complete file: name, checksum, size.
 
 import { statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Reading index.json: only an index that is whole, agrees with itself and with the files that are there is handed out.
+// Reads index.json; accepts only an index that is complete and consistent with itself and with the files.
 
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { recoverStore } from './store-place.js';
 /** An index lists one line per 2^21 events and the labels of actions and features: far below this. */
 const MAX_INDEX_BYTES = 1 << 28;
 
-/** The content of the files is left to verify-store.ts. */
+/** The contents of the files are checked by verify-store.ts. */
 export function readStoreIndex(folder: string): StoreIndex {
   recoverStore(folder);
   const path = join(folder, INDEX_FILE);
@@ -24,7 +24,8 @@ export function readStoreIndex(folder: string): StoreIndex {
       'Give a folder made by `npx turbogr prepare`.',
     );
   }
-  if (!found.isFile() || found.size > MAX_INDEX_BYTES) throw damagedStore(path, 'is no regular file of a sane size');
+  if (!found.isFile() || found.size > MAX_INDEX_BYTES)
+    throw damagedStore(path, 'is not a regular file of plausible size');
   const index = parseIndex(path, readFileSync(path, 'utf8'));
   checkNumbers(path, index);
   checkFiles(folder, index);
@@ -44,7 +45,7 @@ function parseIndex(path: string, text: string): StoreIndex {
     throw damagedStore(path, `is not a store index: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
   }
   const { checksum, ...index } = parsed.data;
-  // A version 2 that calls itself 1 would be believed without its checksum.
+  // Otherwise a version 2 index labelled 1 would be accepted without its checksum.
   if ((index.version === 2) !== (checksum !== undefined)) {
     throw damagedStore(path, `has version ${index.version} and ${checksum === undefined ? 'no' : 'a'} checksum`);
   }

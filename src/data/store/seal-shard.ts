@@ -1,5 +1,5 @@
-// The last touch to a written shard: items that were written as places in a range become dense ids, in place, the checksum
-// is taken, and the file is flushed to the disk.
+// Finalises a written shard: converts items from offsets in a range to dense ids, in place, computes the checksum, and flushes
+// the file to disk.
 
 import { closeSync, fstatSync, fsyncSync, openSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,11 +13,11 @@ export interface SealTask {
   readonly kind: 'seal';
   readonly folder: string;
   readonly shard: ShardPlan;
-  /** Dense id of each place; not given when the items are dense ids already. */
+  /** Dense id of each offset; absent if items are already dense ids. */
   readonly dense: Int32Array | undefined;
 }
 
-/** Memory for a shard's content, kept for the next one. */
+/** Buffer for a shard's content, reused for the next one. */
 let memory = new ArrayBuffer(0);
 
 export function sealShard({ folder, shard, dense }: SealTask): ShardEntry {

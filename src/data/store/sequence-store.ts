@@ -1,5 +1,5 @@
-// The reading side of a sequence store: every user's events, the split and the vocabularies of a prepared folder.
-// Shards are mapped into memory on first use, so events are copied straight from the page cache, and a store larger than
+// Reads a sequence store: every user's events, the split and the vocabularies of a prepared folder.
+// Shards are memory-mapped on first use, so events are copied directly from the page cache, and a store larger than
 // memory is read like a small one.
 
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { Vocabulary } from './vocabulary.js';
 /** One user's events, copied out of the store. */
 export interface Sequence {
   readonly items: Int32Array;
-  /** Undefined when the log had only an order. */
+  /** Undefined if the log has only an order. */
   readonly times: Float64Array | undefined;
   readonly actions: Int32Array | undefined;
 }
@@ -31,7 +31,7 @@ export class SequenceStore implements SequenceSource {
   readonly lengths: Int32Array;
   readonly split: Split;
   readonly fingerprint: string;
-  /** SHA-256 over everything a model can see, actions and features too: see contentHash. */
+  /** SHA-256 of everything a model can see, including actions and features: see contentHash. */
   readonly content: string;
   readonly hasTime: boolean;
   readonly ticksPerDay?: number;
@@ -43,7 +43,7 @@ export class SequenceStore implements SequenceSource {
   /** First event of each user inside its shard. */
   private readonly start: Int32Array;
 
-  /** Checks index, sizes and layout, which is quick; the bytes themselves are checked by verify(). */
+  /** Checks index, sizes and layout, which is fast; the bytes are checked by verify(). */
   static open(folder: string): SequenceStore {
     return new SequenceStore(folder, readStoreIndex(folder));
   }
@@ -86,8 +86,8 @@ export class SequenceStore implements SequenceSource {
   }
 
   /**
-   * Compares every file with its checksum and computes the fingerprint anew; rejects with what is wrong. Works in slices,
-   * so that it may run beside training: whatever was made of an unsound store is to be thrown away.
+   * Compares every file with its checksum and recomputes the fingerprint; rejects if something is wrong. Works in slices, so that
+   * it can run during training; results from a store that turns out damaged must be discarded.
    */
   verify(signal?: AbortSignal): Promise<void> {
     return verifyStore(this, signal);
@@ -133,14 +133,14 @@ export class SequenceStore implements SequenceSource {
         throw new UserError(
           'no-actions',
           `${this.folder} has no actions`,
-          'Prepare it with --action, or do not ask for them.',
+          'Prepare it with --action, or train without actions.',
         );
       }
       copyInts(shard.action, first, n, into.action, at);
     }
   }
 
-  /** All events of a user, in memory of its own. */
+  /** A copy of all events of a user. */
   sequence(user: number): Sequence {
     const n = this.length(user);
     const items = new Int32Array(n);
@@ -150,7 +150,7 @@ export class SequenceStore implements SequenceSource {
     return { items, times, actions };
   }
 
-  /** Dense id of the log's item id; undefined when it is unknown. */
+  /** Dense id of an item id of the log; undefined if unknown. */
   itemId(original: string | number | bigint): number | undefined {
     return this.itemVocabulary.dense(original);
   }

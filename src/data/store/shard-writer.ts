@@ -1,6 +1,6 @@
-// Shards: consecutive users in jagged layout, one safetensors file each. Where they are cut follows from the users' lengths
-// alone (planShards), so that runs of shards can be written apart from each other; ShardWriter fills one such run from
-// events sorted by user, and holds one shard in memory. A shard is part of the store once it is sealed (seal-shard.ts).
+// Shards: consecutive users in jagged layout, one safetensors file each. Their boundaries depend only on the users' lengths
+// (planShards), so that runs of shards can be written independently; ShardWriter fills one such run from events sorted by
+// user, with one shard in memory. A shard is part of the store once it is sealed (seal-shard.ts).
 
 import { join } from 'node:path';
 import { type TensorArray, type TensorSpec, SafetensorsWriter } from '../../util/safetensors.js';
@@ -14,7 +14,7 @@ export interface Column {
 
 export type ShardPlan = Omit<ShardEntry, 'sha256' | 'bytes'>;
 
-/** 2^21 events are 32 MB with item, time and action: one sequential write, and small beside the sort's memory. */
+/** 2^21 events are 32 MB with item, time and action: one sequential write, small compared to the sort's memory. */
 const CAPACITY = 1 << 21;
 
 const ALLOCATE: { [T in ColumnDtype]: (length: number) => TensorArray<T> } = {
@@ -24,7 +24,7 @@ const ALLOCATE: { [T in ColumnDtype]: (length: number) => TensorArray<T> } = {
   U8: length => new Uint8Array(length),
 };
 
-/** A shard closes at the first new user after it holds `capacity` events. */
+/** A shard ends at the first new user after `capacity` events. */
 export function planShards(lengths: Int32Array, capacity = CAPACITY): ShardPlan[] {
   const shards: ShardPlan[] = [];
   let firstUser = 0;
@@ -45,9 +45,9 @@ export interface ShardWriterOptions {
   readonly columns: readonly Column[];
   /** Consecutive shards of the plan. */
   readonly shards: readonly ShardPlan[];
-  /** Of all users of the store. */
+  /** Lengths of all users of the store. */
   readonly lengths: Int32Array;
-  /** Told the columns of each shard that was written; they are used again for the next one. */
+  /** Called with the columns of each written shard; their memory is reused for the next one. */
   readonly onShard?: (columns: readonly ColumnArray[]) => void;
 }
 
@@ -57,7 +57,7 @@ export class ShardWriter {
   private shard = 0;
   private user: number;
   private buffered = 0;
-  /** Events buffered when the user at hand is complete. */
+  /** Events buffered once the current user is complete. */
   private userEnd: number;
 
   constructor(options: ShardWriterOptions) {
@@ -69,14 +69,14 @@ export class ShardWriter {
     this.userEnd = lengths[this.user] ?? 0;
   }
 
-  /** Shards that are written. */
+  /** Number of written shards. */
   get complete(): number {
     return this.shard;
   }
 
   /**
-   * Add events; `values[c]` belongs to column c. Over all calls `users` is to ascend, each with all of its events: false at the
-   * first event of which that is not true, and nothing may be added after it.
+   * Adds events; `values[c]` belongs to column c. Across calls `users` must ascend, each with all of its events: returns false at
+   * the first violation, after which nothing may be added.
    */
   add(users: Int32Array, values: readonly ColumnArray[]): boolean {
     const n = users.length;
@@ -133,5 +133,5 @@ function copy(
   else if (source instanceof Int32Array && target instanceof Int32Array) target.set(source.subarray(from, to), at);
   else if (source instanceof Float32Array && target instanceof Float32Array) target.set(source.subarray(from, to), at);
   else if (source instanceof Uint8Array && target instanceof Uint8Array) target.set(source.subarray(from, to), at);
-  else throw new Error('a column does not have the type that was announced for it');
+  else throw new Error('a column does not have its declared type');
 }

@@ -1,4 +1,4 @@
-// Which events train, which choose the model, which report its quality: rules, fingerprint, and the leakage check.
+// The split into training, validation and test events: rules, fingerprint, and the leakage check.
 // Each part is a range of a user's ordered events, see Split in sequence-source.ts.
 
 import { createHash } from 'node:crypto';
@@ -8,11 +8,11 @@ import type { Split } from '../sequence-source.js';
 
 export type SplitRule =
   | { readonly kind: 'none' }
-  /** Last event tests, second-last validates; users with fewer than three events only train. */
+  /** The last event is test, the second-last validation; users with fewer than three events are training only. */
   | { readonly kind: 'leave-one-out' }
-  /** Times >= testFrom test; times in [validationFrom, testFrom) validate. */
+  /** Times >= testFrom are test; times in [validationFrom, testFrom) validation. */
   | { readonly kind: 'time'; readonly validationFrom: number; readonly testFrom: number }
-  /** This share of the users tests, as many validate; chosen by a hash of the user's original id. */
+  /** This share of the users is test, as many are validation; selected by a hash of the original user id. */
   | { readonly kind: 'user'; readonly share: number };
 
 /** 'leave-one-out' | 'none' | 'time:<test from>' | 'time:<validation from>,<test from>' | 'user:<share>'. */
@@ -29,12 +29,12 @@ export function parseSplit(text: string, parseTime: (text: string) => number): S
   if (kind === 'user' && value !== '' && share > 0 && share < 0.5) return { kind: 'user', share };
   throw new UserError(
     'bad-split',
-    `'${text}' is no split`,
+    `'${text}' is not a split`,
     "Use leave-one-out, none, time:<cut>, time:<validation cut>,<test cut> (a number in the log's unit or a date), or user:<share below 0.5>.",
   );
 }
 
-/** The rule of a split that `splitName` named. */
+/** Parses a name made by `splitName`. */
 export function namedSplit(name: string): SplitRule {
   return parseSplit(name, Number);
 }
@@ -44,7 +44,7 @@ export function splitName(rule: SplitRule): string {
   return rule.kind === 'user' ? `user:${rule.share}` : rule.kind;
 }
 
-/** True when a user of this original id is drawn for `share`, in the `band`-th disjoint draw. Independent of all other users. */
+/** Whether the user with this original id is drawn for `share`, in the `band`-th disjoint draw. Independent of other users. */
 export function userIsDrawn(original: string, share: number, band: number): boolean {
   const draw = Number.parseInt(sha256(original).slice(0, 12), 16) / 2 ** 48;
   return draw >= band * share && draw < (band + 1) * share;
@@ -52,9 +52,9 @@ export function userIsDrawn(original: string, share: number, band: number): bool
 
 export interface SplitInput {
   readonly lengths: Int32Array;
-  /** The user's events before a time; asked only for a split by time. */
+  /** Number of the user's events before a time; called only for a split by time. */
   readonly eventsBefore: (user: number, time: number) => number;
-  /** The log's id of a user; asked only for a split by user. */
+  /** The log's id of a user; called only for a split by user. */
   readonly originalUser: (user: number) => string;
 }
 
@@ -82,20 +82,20 @@ export function makeSplit(rule: SplitRule, { lengths, eventsBefore, originalUser
 export interface FingerprintInput {
   readonly split: Split;
   readonly lengths: Int32Array;
-  /** Size of the catalogue that is ranked. */
+  /** Size of the ranked catalogue. */
   readonly items: number;
-  /** SHA-256 of the item vocabulary, the user vocabulary, the item column and (where there is one) the time column. */
+  /** SHA-256 of the item vocabulary, the user vocabulary, the item column and, if any, the time column. */
   readonly content: readonly string[];
 }
 
-/** Equal exactly when the same users have the same events in the same order, cut at the same places, ranked in the same catalogue. */
+/** Equal exactly if the same users have the same events in the same order, split at the same positions, in the same catalogue. */
 export function splitFingerprint({ split, lengths, items, content }: FingerprintInput): string {
   const hash = createHash('sha256').update(`turbogr-split-1\n${split.kind}\n${items}\n${content.join('\n')}\n`);
   for (const column of [lengths, split.trainEnd, split.validationEnd]) hash.update(column);
   return hash.digest('hex');
 }
 
-/** What the leakage check looks at: a user's times, or undefined when the log has only an order. */
+/** Input of the leakage check: a user's times, or undefined if the log has only an order. */
 export interface LeakageInput {
   readonly rule: SplitRule;
   readonly split: Split;
@@ -103,7 +103,7 @@ export interface LeakageInput {
   readonly times: (user: number) => Float64Array | undefined;
 }
 
-/** Throws when an event of a later part could have been seen in training. Checks the stored events, not the rule's own sums. */
+/** Throws if an event of a later part could have been seen in training. Checks the stored events, independently of the rule. */
 export function checkLeakage({ rule, split, lengths, times }: LeakageInput): void {
   const leak = (user: number, what: string): never => {
     throw new UserError(

@@ -1,6 +1,5 @@
-// index.json of a sequence store: what is in the folder, where, and with which checksum. It is written last, so a
-// folder that has one is complete. No number in it is believed before it agrees with the others and with the sizes of the
-// files (read-index.ts). Layout of the folder:
+// index.json of a sequence store: its files and their checksums. It is written last, so a folder that has one is complete. Its
+// numbers are checked against each other and against the file sizes before use (read-index.ts). Layout of the folder:
 //
 //   index.json                    this file
 //   events-00000.safetensors ...  jagged events of consecutive users: offsets i64 [users+1], item i32, time i64, ...
@@ -21,7 +20,7 @@ const HASH = z.string().regex(/^[0-9a-f]{64}$/);
 const COUNT = z.int().nonnegative();
 
 const FILE = z.strictObject({
-  /** A name inside the folder. */
+  /** A file name within the folder. */
   file: z.string().regex(/^\w[\w-]*\.safetensors$/),
   sha256: HASH,
   /** Absent in version 1. */
@@ -61,7 +60,7 @@ export const STORE_INDEX = z.strictObject({
   events: COUNT,
   order: z.literal('user, time, input order'),
   time: z.strictObject({ kind: TIME_KIND }),
-  /** Per-event columns beside the offsets. Missing values of extra columns are 0, or NaN where the dtype has one. */
+  /** Per-event columns besides the offsets. Missing values of extra columns are 0, or NaN if the dtype has it. */
   columns: z.array(z.strictObject({ name: z.string(), dtype: COLUMN_DTYPE, missing: COUNT })),
   /** code: an integer of the log. label: index into `labels`. bits: bit b set means labels[b]. */
   action: z.strictObject({ kind: z.enum(['code', 'label', 'bits']), labels: z.array(z.string()) }).nullable(),
@@ -105,8 +104,8 @@ export function filesOf({ shards, vocabulary, split, counts, features }: StoreIn
 }
 
 /**
- * One hash for everything that a model can see: events with times, actions and extra columns, ids, split, features. The
- * fingerprint covers what an evaluation compares and is the same for stores with other actions or features; this is not.
+ * Hash of everything that a model can see: events with times, actions and extra columns, ids, split, features. Unlike the
+ * fingerprint, which covers only what makes evaluations comparable, it also depends on actions and features.
  */
 export function contentHash(index: StoreIndex): string {
   const { items, time, columns, action, vocabulary, split, shards, features } = index;

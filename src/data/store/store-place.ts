@@ -1,5 +1,5 @@
-// Where a store grows before it is moved into its place, and what is left there when that is cut short. Replacing a store
-// takes two renames; whoever looks for the store after a kill between them finds it again here.
+// Temporary folders of a store while it is built or replaced, and recovery after interruptions. Replacing a store takes two
+// renames; after a kill between them, the store is recovered here.
 
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -7,17 +7,17 @@ import { syncFolder } from '../../util/atomic-file.js';
 import { isAlive } from '../../util/process-identity.js';
 import { INDEX_FILE } from './store-index.js';
 
-/** The folder in which process `pid` makes the store `out`. */
+/** The folder in which process `pid` builds the store `out`. */
 export function partialFolder(out: string, pid: number): string {
   return join(dirname(resolve(out)), `.${basename(resolve(out))}.${pid}.partial`);
 }
 
-/** Where a store waits while another takes its place. */
+/** Where the old store is kept while it is being replaced. */
 export function replacedFolder(partial: string): string {
   return `${partial}.old`;
 }
 
-/** Moves a finished store into place; the one that was there goes. */
+/** Moves a finished store into place and removes the old one. */
 export function replaceStore(partial: string, out: string): void {
   const old = replacedFolder(partial);
   if (existsSync(out)) renameSync(out, old);
@@ -37,7 +37,7 @@ export function recoverStore(out: string): void {
   }
 }
 
-/** Removes what processes that are gone left of their work on `out`. */
+/** Removes leftovers of dead processes for `out`. */
 export function removeLeftovers(out: string): void {
   recoverStore(out);
   for (const { partial, old } of leftovers(out)) {
@@ -45,7 +45,7 @@ export function removeLeftovers(out: string): void {
   }
 }
 
-/** Folders of processes that are gone. */
+/** Folders of dead processes. */
 function leftovers(out: string): { partial: string; old: string }[] {
   const parent = dirname(resolve(out));
   const prefix = `.${basename(resolve(out))}.`;

@@ -1,5 +1,5 @@
-// Whether the content of a store is what its index promises: the checksum of every file, and the fingerprint, computed
-// anew from ids, events and split. Reads in slices and yields between them, so that a trainer beside it keeps its pace.
+// Verifies a store's contents against its index: the checksum of every file, and the fingerprint, recomputed from ids, events
+// and split. Reads in slices and yields between them, so that concurrent training is not slowed down.
 
 import { createHash, type Hash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
@@ -21,7 +21,7 @@ export interface VerifiedStore {
   readonly split: Split;
 }
 
-/** Rejects with the first thing that is wrong, or with the signal's reason. */
+/** Rejects with the first error found, or with the signal's reason. */
 export async function verifyStore(store: VerifiedStore, signal?: AbortSignal): Promise<void> {
   const { folder, index, lengths, split } = store;
   const reader = new SliceReader(folder, signal);
@@ -56,7 +56,7 @@ async function eventContent(
   return hash.digest('hex');
 }
 
-/** As VocabularyWriter hashes its values: texts in blocks, the ends of a block before its bytes. */
+/** Hashes values like VocabularyWriter: text in blocks, the end offsets of a block before its bytes. */
 async function vocabularyContent(reader: SliceReader, { file, kind, size }: VocabularyEntry): Promise<string> {
   const hash = vocabularyHash(kind, size);
   if (kind === 'integer') await reader.tensor(file, 'value', 'I64', hash);

@@ -1,4 +1,4 @@
-// Writes a vocabulary file (see vocabulary.ts) from a stream of values in dense order, and hashes the values on the way.
+// Writes a vocabulary file (see vocabulary.ts) from a stream of values in dense order, and hashes the values.
 
 import { type Hash, createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -15,10 +15,10 @@ export interface VocabularyShape {
   readonly textBytes: number;
 }
 
-/** Texts are hashed in blocks of this many, whatever pieces they come in: the ends of a block, then its bytes. */
+/** Text is hashed in blocks of this many values, independent of the input chunks: end offsets of a block, then its bytes. */
 export const TEXT_BLOCK = 2048;
 
-/** To be updated with the values in dense order. */
+/** Hash of the values in dense order. */
 export function vocabularyHash(kind: 'integer' | 'text', size: number): Hash {
   return createHash('sha256').update(`${kind} ${size}\n`);
 }

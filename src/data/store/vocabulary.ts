@@ -1,5 +1,5 @@
-// The ids of the log against the dense ids 0..size-1, both ways. Ids are handled as text on the outside, whatever
-// their type was, so that '007' and 7 differ exactly when the log's column was text.
+// Maps ids of the log to dense ids 0..size-1 and back. Externally ids are text, whatever their type was, so that '007' and 7
+// differ exactly if the log's column was text.
 // On disk, integers: `value` i64 [V]; text: UTF-8 `bytes` cut by `offsets` i64 [V+1]; both: `count` i64 [V], and
 // `by_value` i32 [V], the dense ids in ascending order of the original (text by its UTF-8 bytes).
 
@@ -20,7 +20,7 @@ export class Vocabulary {
     this.size = entry.size;
   }
 
-  /** The log's id of a dense id. */
+  /** The original of a dense id. */
   original(dense: number): string {
     if (!Number.isInteger(dense) || dense < 0 || dense >= this.size) {
       throw new RangeError(`dense id ${dense} is outside 0..${this.size - 1} (${this.entry.file})`);
@@ -28,7 +28,7 @@ export class Vocabulary {
     return this.lookup().original(dense);
   }
 
-  /** The dense id of a log's id; undefined when the log has no such id. */
+  /** The dense id of an original; undefined if unknown. */
   dense(original: string | number | bigint): number | undefined {
     const { byValue, compare } = this.lookup().search(String(original));
     let low = 0;
@@ -42,7 +42,7 @@ export class Vocabulary {
     return found !== undefined && compare(found) === 0 ? found : undefined;
   }
 
-  /** How often a dense id occurs in the store. */
+  /** Occurrences of a dense id in the store. */
   count(dense: number): number {
     return Number(this.lookup().count[dense] ?? 0n);
   }
@@ -72,7 +72,7 @@ export class Vocabulary {
     return originals.map((original, i) => ({ original, count: Number(counts[i]) }));
   }
 
-  /** Read on first use: most runs never translate an id. */
+  /** Loaded on first use: most runs never translate an id. */
   private lookup(): IdLookup {
     const { kind, size } = this.entry;
     this.loaded ??= kind === 'integer' ? integerLookup(this.path, size) : textLookup(this.path, size);
@@ -83,7 +83,7 @@ export class Vocabulary {
 interface IdLookup {
   readonly count: BigInt64Array;
   original(dense: number): string;
-  /** The order to search in, and how the original of a dense id compares with `wanted`. */
+  /** The search order, and a comparison of a dense id's original with `wanted`. */
   search(wanted: string): { byValue: Int32Array; compare: (dense: number) => number };
 }
 
@@ -116,7 +116,7 @@ function expectSizes(path: string, size: number, found: readonly number[]): void
   throw damagedStore(path, `holds ${found.join(', ')} values, counts and places; the index says ${size}`);
 }
 
-/** The order of texts: by their UTF-8 bytes. */
+/** Compares text by UTF-8 bytes. */
 export function compareTexts(a: Uint8Array, b: Uint8Array): number {
   return Buffer.compare(a, b);
 }

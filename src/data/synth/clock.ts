@@ -1,5 +1,5 @@
-// When a synthetic user watches: sessions over KuaiRand's 31 days, more of them at noon and in the evening (GMT+8),
-// and within a session one video after another. Times rise, and never leave the period.
+// Event times of a synthetic user: sessions over KuaiRand's 31 days, more of them at noon and in the evening (GMT+8), with
+// consecutive videos within a session. Times ascend and stay within the period.
 
 import { Random } from '../../util/random.js';
 
@@ -12,15 +12,15 @@ export const PERIOD_END = PERIOD_START + PERIOD_DAYS * DAY;
 /** KuaiRand cuts its standard log at 2022-04-22. */
 export const SECOND_HALF_START = PERIOD_START + 14 * DAY;
 
-/** Share of sessions that begin in each hour of the day, up to a constant. */
+/** Relative frequency of session starts by hour of the day. */
 const HOURLY = [3, 2, 1, 1, 1, 1, 2, 4, 5, 5, 5, 6, 9, 8, 6, 5, 5, 6, 8, 9, 10, 11, 10, 6];
 const HOURLY_TOTAL = HOURLY.reduce((sum, share) => sum + share, 0);
 
-/** Mean time between two events of a session, and the share of the period that the busiest users may fill. */
+/** Mean time between two events of a session, and the share of the period that the most active users may fill. */
 const TYPICAL_GAP = 13_000;
 const BUSIEST = 0.4;
 
-/** Start of a session, from where it stands in (0, 1) among all sessions. */
+/** Start of a session from its quantile in (0, 1) among all sessions. */
 function sessionTime(place: number): number {
   const days = place * PERIOD_DAYS;
   const day = Math.floor(days);
@@ -54,17 +54,17 @@ export class Clock {
     this.#pace = Math.min(1, (BUSIEST * (PERIOD_END - PERIOD_START)) / (events * TYPICAL_GAP));
   }
 
-  /** Below 1 for users with so many events that they must hurry; scales what `elapse` is given. */
+  /** Below 1 for users with too many events for the normal pace; scales the argument of `elapse`. */
   get pace(): number {
     return this.#pace;
   }
 
-  /** Milliseconds since 1970 of the event that comes now. */
+  /** Time of the current event, in milliseconds since 1970. */
   get time(): number {
     return Math.min(Math.floor(this.#time), PERIOD_END - 1);
   }
 
-  /** Moves to the next event; true when it opens a session. */
+  /** Moves to the next event; true if it starts a session. */
   next(): boolean {
     const opens = this.#sessionEventsLeft === 0;
     if (opens) this.#openSession();
@@ -73,13 +73,13 @@ export class Clock {
     return opens;
   }
 
-  /** Lets the time of watching pass, and a moment to choose the next video. */
+  /** Advances by the watch time and a pause to choose the next video. */
   elapse(watchedMs: number): void {
     this.#time += watchedMs + this.#pace * 1_000 * this.#random.exponential();
   }
 
   #openSession(): void {
-    // The smallest of the places still to be drawn: so the starts come sorted without a list of them.
+    // The minimum of the remaining draws, so that the starts are generated in order without a list.
     this.#place += (1 - this.#place) * (1 - this.#random.uniform() ** (1 / this.#sessionsLeft));
     this.#time = Math.max(this.#time + 1_000, sessionTime(this.#place));
     const others = --this.#sessionsLeft;

@@ -1,12 +1,11 @@
-// Bytes of CSV, written by hand: no string per row, one large buffer, one write per buffer. A file appears under its
-// name only when it is complete.
+// A fast CSV writer: no string per row, one large buffer, one write per buffer. A file gets its name only when it is complete.
 
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { syncFolder, writeFully } from '../../util/atomic-file.js';
 
 const CAPACITY = 1 << 20;
-/** Rows are shorter than this; a row is started only where it fits. */
+/** Upper bound on the length of a row; a row is started only if it fits. */
 const LONGEST_ROW = 1 << 12;
 const ZERO = 48;
 const COMMA = 44;
@@ -21,7 +20,7 @@ function digitCount(value: number): number {
   return count;
 }
 
-/** Writes `count` digits of a number below 2^31, zeros in front; the place after them. */
+/** Writes a number below 2^31 as `count` zero-padded digits; returns the position after them. */
 function writeDigits(bytes: Uint8Array, at: number, value: number, count: number): number {
   let rest = value | 0;
   for (let i = at + count - 1; i >= at; i--) {
@@ -56,7 +55,7 @@ export class CsvWriter {
     if (value < 1_000_000_000) {
       at = writeDigits(bytes, at, value, digitCount(value));
     } else {
-      // Both halves fit the fast whole-number path.
+      // Both halves fit V8's fast integer path.
       const high = Math.floor(value / 1_000_000);
       at = writeDigits(bytes, at, high, digitCount(high));
       at = writeDigits(bytes, at, value - high * 1_000_000, 6);
@@ -65,7 +64,7 @@ export class CsvWriter {
     this.#at = at + 1;
   }
 
-  /** A number from 0 to 10^12 with three digits behind the point, and the comma after it. */
+  /** A number from 0 to 10^12 with three decimals, and the comma after it. */
   thousandths(value: number): void {
     const scaled = Math.round(value * 1000);
     const whole = Math.floor(scaled / 1000);
@@ -81,7 +80,7 @@ export class CsvWriter {
     this.#bytes[this.#at++] = COMMA;
   }
 
-  /** Plain ASCII (quoted by the caller where it has commas), and the comma after it. */
+  /** Plain ASCII (quoted by the caller if it contains commas), and the comma after it. */
   text(value: string): void {
     for (let i = 0; i < value.length; i++) this.#bytes[this.#at++] = value.charCodeAt(i);
     this.#bytes[this.#at++] = COMMA;
@@ -94,7 +93,7 @@ export class CsvWriter {
     if (this.#at > CAPACITY - LONGEST_ROW) this.#flush();
   }
 
-  /** Completes the file on disk and gives it its name. */
+  /** Flushes the file and renames it to its final name. */
   finish(): void {
     this.#flush();
     fsyncSync(this.#fd);
@@ -103,7 +102,7 @@ export class CsvWriter {
     syncFolder(dirname(this.path));
   }
 
-  /** Drops the unfinished file. */
+  /** Discards the unfinished file. */
   abandon(): void {
     closeSync(this.#fd);
     rmSync(this.#temp, { force: true });

@@ -1,5 +1,5 @@
-// KuaiRand's user and video feature files, in its columns. Values are plausible and fixed by the seed; only activity,
-// duration and tag (the topic) say anything about the log.
+// KuaiRand's user and video feature files, with its columns. Values are plausible and determined by the seed; only activity,
+// duration and tag (the topic) are related to the log.
 
 import { mixBits, type VideoCatalogue } from './video-catalogue.js';
 import type { CsvWriter } from './csv-writer.js';

@@ -1,10 +1,10 @@
-// How a synthetic user reacts: the feedback columns of KuaiRand, driven by how much the user cares for the topic and
-// how good the video is. Rates are close to KuaiRand's: about 4 in 10 shown videos clicked, 1 or 2 in 100 liked.
+// Feedback of a synthetic user: KuaiRand's feedback columns, driven by the user's interest in the topic and the quality of the
+// video. Rates are close to KuaiRand's: about 4 in 10 shown videos clicked, 1 or 2 in 100 liked.
 
 import { Random } from '../../util/random.js';
 import type { VideoCatalogue } from './video-catalogue.js';
 
-/** Where in the app: mostly tab 1, picked by the low bits of a random word whose high bits serve as well. */
+/** Tab of the app: mostly 1, chosen by the low bits of a random word whose high bits are used elsewhere. */
 const TABS = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 2, 4, 6];
 
 export class Feedback {

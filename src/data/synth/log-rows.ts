@@ -36,7 +36,7 @@ export interface LogEvent {
   video: number;
   timeMs: number;
   feedback: Feedback;
-  /** 1 for a video shown at random rather than recommended. */
+  /** 1 for a randomly shown video, 0 for a recommended one. */
   isRandom: number;
 }
 

@@ -1,14 +1,13 @@
-// What there is to learn in a synthetic log: HR@10 on every user's last event of three rankings of the whole catalogue,
-// videos already watched left out: by popularity, by first-order Markov (what most often followed the last video;
-// popularity fills up), and by the true distribution, which nothing can beat but by luck. A sequence model belongs
-// between the last two.
+// What can be learned from a synthetic log: HR@10 on every user's last event for three rankings of the whole catalogue without
+// watched videos: by popularity, by first-order Markov (most frequent successors of the last video, then popularity), and by
+// the true distribution, the upper bound. A sequence model should be between the last two.
 
 import type { VideoCatalogue } from './video-catalogue.js';
 import type { LogShape } from './shape.js';
 import { UserEvents } from './user-events.js';
 
 const K = 10;
-/** Above this many events the margin is measured on the first users only, and the report says on how many. */
+/** Above this many events the margin is measured on the first users only; the report states how many. */
 const MOST_EVENTS = 2_000_000;
 
 export interface Margin {
@@ -54,10 +53,10 @@ export function measureMargin(catalogue: VideoCatalogue, shape: LogShape, mostEv
 }
 
 interface WatchLog {
-  /** Number of videos there are. */
+  /** Number of videos. */
   catalogue: number;
   videos: Int32Array;
-  /** User u's events end before videos[ends[u]]; the last one is the target, kept out of all counts. */
+  /** User u's events end before videos[ends[u]]; the last one is the target, excluded from all counts. */
   ends: Int32Array;
 }
 
@@ -89,7 +88,7 @@ function followersOfLast(log: WatchLog): Int32Array[] {
   });
 }
 
-/** Users whose target is among the first K unwatched videos of their candidate lists, read one after the other. */
+/** Number of users whose target is among the first K unwatched videos of their concatenated candidate lists. */
 function hits(log: WatchLog, candidates: (user: number) => Int32Array[]): number {
   let count = 0;
   for (let user = 0; user < log.ends.length; user++) {

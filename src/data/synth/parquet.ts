@@ -1,4 +1,4 @@
-// CSV files of ours to Parquet, by DuckDB: types are read from the data, row order is kept.
+// Converts our CSV files to Parquet with DuckDB: types are inferred, row order is kept.
 
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';

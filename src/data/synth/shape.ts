@@ -1,4 +1,4 @@
-// How large a synthetic log is: users, videos, and every user's number of events, known before the first row.
+// Size of a synthetic log: users, videos, and every user's number of events, known before the first row is written.
 // KuaiRand-27K's shape: lengths lognormal(9.06, 0.80) clipped to 100..228,000; everything scales down from there.
 
 import { UserError } from '../../util/errors.js';
@@ -12,22 +12,22 @@ const LONGEST = 228_000;
 /** Mean of the lognormal, before clipping. */
 const KUAIRAND_MEAN_LENGTH = Math.exp(LENGTH_MU + LENGTH_SIGMA ** 2 / 2);
 const VIDEOS_PER_EVENT = 32_038_725 / 322_278_385;
-/** A user watches no video twice, so nobody's history may come near the whole catalogue. */
+/** Users watch no video twice, so histories must be much shorter than the catalogue. */
 const MOST_OF_CATALOGUE = 0.25;
 const FEWEST_EVENTS = 5;
 const FEWEST_VIDEOS = 50;
-/** Video ids stay exact under the catalogue's arithmetic below this. */
+/** Upper bound for exact arithmetic on video ids. */
 const MOST_VIDEOS = 2 ** 26;
 
 export interface ShapeOptions {
-  /** Share of KuaiRand-27K's users (0.01 unless users or rows are given). */
+  /** Share of KuaiRand-27K's users (default 0.01, unless users or rows are given). */
   scale?: number;
   users?: number;
-  /** Exactly this many events: as many users as that takes, the last one cut short. */
+  /** Exact number of events: as many users as needed, the last one truncated. */
   rows?: number;
   /** Catalogue size. Default: a tenth of the events, as in KuaiRand. */
   videos?: number;
-  /** Mean events per user (default 11,849, as in KuaiRand). The clipping scales with it. */
+  /** Mean events per user (default 11,849, as in KuaiRand). The clipping bounds scale with it. */
   meanLength?: number;
   seed?: number;
 }
@@ -44,7 +44,7 @@ function requirePositive(options: ShapeOptions): void {
   for (const name of ['scale', 'users', 'rows', 'videos', 'meanLength'] as const) {
     const value = options[name];
     if (value === undefined || (Number.isFinite(value) && value > 0)) continue;
-    throw new UserError('bad-synth-option', `${name} is ${value}`, 'Give a number above 0.');
+    throw new UserError('bad-synth-option', `${name} is ${value}`, 'Use a number above 0.');
   }
 }
 

@@ -22,18 +22,18 @@ export type SynthFormat = 'csv' | 'parquet';
 export type SynthLayout = 'log' | 'kuairand';
 
 export interface SynthOptions extends ShapeOptions {
-  /** A file for the log layout, a folder for KuaiRand's. */
+  /** A file for the `log` layout, a folder for `kuairand`. */
   out: string;
-  /** Default: by the ending of `out`, csv for a folder. */
+  /** Default: by the extension of `out`; csv for a folder. */
   format?: SynthFormat;
   /**
-   * `log`: one file with every event, users one after another. `kuairand`: two files by date, the random exposures in
-   * one of their own, user features, video features and statistics. Default: by whether `out` ends in .csv or .parquet.
+   * `log`: one file with every event, user by user. `kuairand`: two files by date, a separate file of random exposures, user
+   * features, video features and statistics. Default: `log` if `out` ends in .csv or .parquet.
    */
   layout?: SynthLayout;
-  /** The size's name in KuaiRand's file names: default 27k. */
+  /** Size suffix in KuaiRand's file names (default 27k). */
   variant?: 'pure' | '1k' | '27k';
-  /** False leaves out the HR@10 of baselines and oracle. */
+  /** False skips the HR@10 of baselines and oracle. */
   margin?: boolean;
   onProgress?: (events: number, total: number) => void;
   signal?: AbortSignal;
@@ -50,12 +50,12 @@ export interface SynthReport {
   videosCold: number;
   lengths: { min: number; median: number; mean: number; max: number };
   seconds: number;
-  /** HR@10 on last events, absent when not asked for. */
+  /** HR@10 on last events; absent if not requested. */
   margin?: Margin;
 }
 
 interface LogFiles {
-  /** The file of an event at this time. */
+  /** The file for an event at this time. */
   standard: (timeMs: number, user: number) => CsvWriter;
   random?: CsvWriter;
   userFeatures?: CsvWriter;
@@ -78,7 +78,7 @@ function resolveOutput({ out, format, layout }: SynthOptions): { format: SynthFo
   return chosen;
 }
 
-/** Opens what the layout asks for. Parquet is made from CSV, so everything starts as that. */
+/** Opens the files of the layout. Parquet is converted from CSV, so everything is first written as CSV. */
 function openFiles({ out, variant = '27k' }: SynthOptions, layout: SynthLayout, shape: LogShape): LogFiles {
   const all: CsvWriter[] = [];
   const open = (path: string, columns: readonly string[]): CsvWriter => {
@@ -92,7 +92,7 @@ function openFiles({ out, variant = '27k' }: SynthOptions, layout: SynthLayout, 
     return { standard: () => only, all };
   }
   makeFolder(out);
-  // The largest variant comes in two parts, here by halves of the users.
+  // The largest variant is split in two parts, here by halves of the users.
   const parts = variant === '27k' ? ['_part1', '_part2'] : [''];
   const openParts = (dates: string): CsvWriter[] =>
     parts.map(part => open(join(out, `log_standard_${dates}_${variant}${part}.csv`), LOG_COLUMNS));
@@ -224,7 +224,7 @@ async function writeEvents(options: SynthOptions, { catalogue, shape, files }: W
     if (done - breath < 100_000) continue;
     breath = done;
     options.onProgress?.(done, shape.events);
-    await setImmediate(); // lets signals and the progress line through
+    await setImmediate(); // yields to signals and the progress line
     options.signal?.throwIfAborted();
   }
   return counts;

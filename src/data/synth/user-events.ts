@@ -1,5 +1,5 @@
-// One synthetic user's events in order: when (clock), what (walk), with what reaction (feedback).
-// Each user is a function of (seed, user, number of events) alone, so users can be made in any order.
+// One synthetic user's events in order: time (clock), video (walk), reaction (feedback). Each user is a function of (seed,
+// user, number of events) only, so users can be generated in any order.
 
 import type { VideoCatalogue } from './video-catalogue.js';
 import { Clock } from './clock.js';
@@ -12,7 +12,7 @@ export class UserEvents {
   readonly #walk: UserWalk;
   video = 0;
   timeMs = 0;
-  /** How much the user cares for the video's topic, in (0, 1). */
+  /** The user's interest in the video's topic, in (0, 1). */
   interest = 0;
 
   constructor(catalogue: VideoCatalogue, seed: number) {
@@ -27,13 +27,13 @@ export class UserEvents {
     this.feedback.start(user);
   }
 
-  /** The moment of the next event; `watch` must follow. */
+  /** The time of the next event; call `watch` afterwards. */
   arrive(): void {
     if (this.#clock.next()) this.#walk.beginSession();
     this.timeMs = this.#clock.time;
   }
 
-  /** Between `arrive` and `watch`: the ranking that the hidden state of the user makes best. */
+  /** Between `arrive` and `watch`: the optimal ranking given the user's hidden state. */
   bestVideos(count: number): number[] {
     return this.#walk.bestVideos(count);
   }

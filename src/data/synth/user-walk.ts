@@ -1,21 +1,21 @@
-// What a synthetic user watches next. The walk has structure that a sequence model can learn and simpler ones cannot:
+// The videos of a synthetic user. The walk has structure that a sequence model can learn and simpler models cannot:
 //
-//   taste    a user follows a few topics at a time, with weights of their own; a session may replace one (drift)
-//   threads  each topic is a thread that goes on where *it* stopped, however many other events lie in between: mostly
+//   taste    a user follows a few topics at a time, with individual weights; a session may replace one (drift)
+//   threads  each topic is a thread that resumes where *it* stopped, however many other events lie in between: mostly
 //            the next video of the series, sometimes skipping one or two, otherwise a popular one of the topic
-//   novelty  no video twice: a thread that keeps offering watched ones gives way to a new topic
+//   novelty  no video twice: a thread that keeps proposing watched ones is replaced by a new topic
 //
 // First-order Markov sees only the last event's thread, popularity sees none. The true distribution of the next video
-// is known in closed form, so the walk can also say what the best possible ranking is (`bestVideos`).
+// is known in closed form, so the walk also provides the best possible ranking (`bestVideos`).
 
 import { Random } from '../../util/random.js';
 import type { VideoCatalogue } from './video-catalogue.js';
 
 const THREADS = 4;
-/** Chance that a thread goes on with its series, and how: next video, skip one, skip two. */
+/** Probability that a thread continues its series, and how: next video, skip one, skip two. */
 const FOLLOW = 0.75;
 const FOLLOW_SHARES = [0.6, 0.25, 0.15];
-/** Chance that a new session replaces a thread. */
+/** Probability that a new session replaces a thread. */
 const DRIFT = 0.25;
 /** Watched videos drawn in a row before the thread is replaced, and before a repeat is accepted after all. */
 const PATIENCE = 8;
@@ -28,7 +28,7 @@ interface Thread {
   rank: number;
 }
 
-/** Open-addressing set of video ids, cleared and reused from user to user. */
+/** Open-addressing set of video ids, cleared and reused for each user. */
 class SeenVideos {
   #slots = new Int32Array(1024);
   #mask = 0;
@@ -52,7 +52,7 @@ class SeenVideos {
     return this.#slots[this.#slot(id)] !== 0;
   }
 
-  /** False when it was there already. */
+  /** False if it was already present. */
   add(id: number): boolean {
     const slot = this.#slot(id);
     if (this.#slots[slot] !== 0) return false;
@@ -102,12 +102,12 @@ export class UserWalk {
     }
   }
 
-  /** How much the user cares for the latest video's topic, in (0, 1). */
+  /** The user's interest in the latest video's topic, in (0, 1). */
   get interest(): number {
     return this.#threads[this.#current]!.weight / this.#weightSum;
   }
 
-  /** The `count` unseen videos most likely to come next, best first: the ranking of one who knows the hidden state. */
+  /** The `count` unseen videos most likely to come next, best first, given the hidden state. */
   bestVideos(count: number): number[] {
     const candidates: { video: number; chance: number }[] = [];
     for (const thread of this.#threads) {
@@ -117,7 +117,7 @@ export class UserWalk {
           ranks.add(this.#catalogue.seriesRank(thread.topic, thread.rank, j + 1));
         }
       }
-      // Popularity falls with rank, so beyond the first `count` unseen ones no other can be among the best.
+      // Popularity decreases with rank, so only the first `count` unseen videos can be among the best.
       const size = this.#catalogue.topicSize(thread.topic);
       for (let rank = 0, unseen = 0; rank < size && unseen < count; rank++) {
         if (this.#seen.has(this.#catalogue.id(thread.topic, rank))) continue;
@@ -154,7 +154,7 @@ export class UserWalk {
     return THREADS - 1;
   }
 
-  /** One uniform number decides twice: once it has passed the threshold, the rest is uniform again. */
+  /** Reuses one uniform number for two decisions: conditioned on the first, the rescaled remainder is uniform again. */
   #drawRank(thread: Thread): number {
     let point = this.#random.uniform();
     if (thread.rank < 0) return this.#catalogue.sampleRank(thread.topic, point);

@@ -1,4 +1,4 @@
-// The videos of a synthetic log: topics, popularity, and series that people watch in order.
+// The videos of a synthetic log: topics, popularity, and series that are watched in order.
 // Nothing is stored per video: everything about one is computed from its topic and its rank there, so a catalogue of
 // 32 million costs no memory.
 //
@@ -7,17 +7,17 @@
 
 const ZIPF_EXPONENT = 1.6;
 const ZIPF_OFFSET = 8;
-/** Topics grow with the root of the catalogue, so a topic of a larger catalogue is larger too. */
+/** The number of topics grows with the square root of the catalogue, so topics grow too. */
 const TOPICS_PER_ROOT = 1.3;
 /** Videos of neighbouring rank form a series, a ring of this many. */
 const SERIES = 16;
 
 const POWER = 1 - ZIPF_EXPONENT;
 
-/** Integral of the popularity density up to rank x, but for constant factor and offset. */
+/** Integral of the popularity density up to rank x, up to a constant factor and offset. */
 const cumulative = (x: number): number => (x + ZIPF_OFFSET) ** POWER;
 
-/** Mixes a whole number to 32 even bits: a video's fixed traits, cheaper than a random stream each. */
+/** Hashes an integer to 32 well-mixed bits: a video's fixed traits, cheaper than a random stream each. */
 export function mixBits(value: number): number {
   let bits = Math.imul(value ^ (value >>> 16), 0x45d9f3b);
   bits = Math.imul(bits ^ (bits >>> 16), 0x45d9f3b);
@@ -29,7 +29,7 @@ const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : g
 export class VideoCatalogue {
   readonly videos: number;
   readonly topics: number;
-  /** id = (popularity * idStride + idShift) mod V: a bijection, so that ids do not give the popularity away. */
+  /** id = (popularity * idStride + idShift) mod V: a bijection, so that ids do not reveal the popularity. */
   readonly #idStride: number;
   readonly #idShift: number;
 
@@ -43,7 +43,7 @@ export class VideoCatalogue {
     this.#idStride = stride;
   }
 
-  /** Videos in a topic: topics take turns in the overall popularity order, so sizes differ by one at most. */
+  /** Videos in a topic: topics alternate in the overall popularity order, so sizes differ by at most one. */
   topicSize(topic: number): number {
     return Math.floor((this.videos - topic - 1) / this.topics) + 1;
   }
@@ -60,7 +60,7 @@ export class VideoCatalogue {
     return Math.max(0, Math.min(size - 1, Math.floor(x)));
   }
 
-  /** Probability that `sampleRank` gives this rank. */
+  /** Probability that `sampleRank` returns this rank. */
   popularity(topic: number, rank: number): number {
     const total = cumulative(this.topicSize(topic)) - cumulative(0);
     return (cumulative(rank + 1) - cumulative(rank)) / total;
@@ -71,14 +71,14 @@ export class VideoCatalogue {
     return Math.floor(this.topics * uniform ** 1.6);
   }
 
-  /** The rank `steps` further on in the series of `rank`, around its ring. */
+  /** The rank `steps` further in the cyclic series of `rank`. */
   seriesRank(topic: number, rank: number, steps: number): number {
     const start = rank - (rank % SERIES);
     const length = Math.min(SERIES, this.topicSize(topic) - start);
     return start + ((rank - start + steps) % length);
   }
 
-  /** How good a video is, uniform in [0, 1). */
+  /** Quality of a video, uniform in [0, 1). */
   quality(id: number): number {
     return mixBits(id) / 0x1_0000_0000;
   }

@@ -1,10 +1,10 @@
-// KuaiRand's video statistics: what all users of the app did with a video, as means per day. Here they follow from the
-// video's popularity and quality in the catalogue, never from the events of the log, so that no test event shows in them.
+// KuaiRand's video statistics: daily means over all users of the app. Here they are derived from the video's popularity and
+// quality in the catalogue, never from the events of the log, so that they leak no test events.
 
 import { mixBits, type VideoCatalogue } from './video-catalogue.js';
 import type { CsvWriter } from './csv-writer.js';
 
-/** Shows a day of the whole app, spread over the videos by popularity. */
+/** Impressions per day in the whole app, distributed over the videos by popularity. */
 const SHOWS_PER_VIDEO = 400;
 const MOST_DAYS = 31;
 /** Events of one user with one video, on average. */
@@ -73,7 +73,7 @@ const MEASURES: readonly [string, Measure][] = [
 
 export const STATISTIC_COLUMNS = ['video_id', 'counts', ...MEASURES.map(([name]) => name)];
 
-/** Several writers get equal parts, one after another. */
+/** Several writers get consecutive, equal parts. */
 export function writeVideoStatistics(parts: readonly CsvWriter[], catalogue: VideoCatalogue): void {
   let written = 0;
   for (let topic = 0; topic < catalogue.topics; topic++) {

@@ -126,8 +126,8 @@ describe('bad rows', () => {
     await expect(bench.build({ files: ['/dev/null'] })).rejects.toThrow(/is a pipe or a device/);
     await expect(bench.build({ files: [join(bench.folder, 'no*.csv')] })).rejects.toThrow(/no file fits/);
     await expect(bench.build({ files, item: 'itme' })).rejects.toThrow(/has no column 'itme'/);
-    await expect(bench.build({ files, memory: 'lots' })).rejects.toThrow(/'lots' is no size/);
-    await expect(bench.build({ files, split: 'random' })).rejects.toThrow(/'random' is no split/);
+    await expect(bench.build({ files, memory: 'lots' })).rejects.toThrow(/'lots' is not a size/);
+    await expect(bench.build({ files, split: 'random' })).rejects.toThrow(/'random' is not a split/);
     await expect(bench.build({ files, minRating: 3 })).rejects.toThrow(/--min-rating needs a rating column/);
     await expect(bench.build({ files, actions: ['1'] })).rejects.toThrow(/--actions needs an action column/);
     await expect(bench.build({ files, catalogue: 3 })).rejects.toThrow(/--catalogue 3 is below the 20 items/);

@@ -91,7 +91,7 @@ describe('filters', () => {
     expect(await items({ actions: ['8', '9'] })).toEqual(['b', 'c']);
     expect(await items({ actionBits: ['click', 'like'], actions: ['like'] })).toEqual(['b']);
     expect(await items({ actionBits: ['click', 'like'], actions: ['like', 'click'] })).toEqual(['a', 'b']);
-    await expect(items({ actionBits: ['click'], actions: ['love'] })).rejects.toThrow(/'love' is no action/);
+    await expect(items({ actionBits: ['click'], actions: ['love'] })).rejects.toThrow(/'love' is not an action/);
   });
 
   it('split by time and by user on what is stored', async () => {

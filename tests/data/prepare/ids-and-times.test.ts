@@ -39,14 +39,14 @@ describe('ids', () => {
     expect([store.userId('007'), store.userId('7')].every(id => id !== undefined)).toBe(true);
     expect(store.itemId('7.5')).toBeDefined();
     expect(report.bad.rows).toBe(0);
-    expect(report.notes).toContain(`'user' is read as text: "007" is no plain whole number`);
+    expect(report.notes).toContain(`'user' is read as text: "007" is not a plain whole number`);
   });
 
   it('that are no whole numbers are bad rows where integers are asked for', async () => {
     const files = [log(...Array.from({ length: 9 }, (_, i) => `${i},1,${i + 1}`), '007,1,5')];
     const { store, report } = await bench.build({ files, idType: 'integer', maxBad: 0.5 });
     expect(store.users).toBe(9);
-    expect(report.bad.reasons).toEqual({ 'user is no whole number': 1 });
+    expect(report.bad.reasons).toEqual({ 'user is not a whole number': 1 });
   });
 
   it('around 2^53 and at the ends of 64 bits are exact', async () => {

@@ -101,7 +101,7 @@ describe('the place of a store', () => {
   it('is never overwritten by accident', async () => {
     const { out } = place('exists');
     await prepare({ files: [small], out });
-    await expect(prepare({ files: [small], out })).rejects.toThrow(/holds a store already/);
+    await expect(prepare({ files: [small], out })).rejects.toThrow(/already holds a store/);
     const replaced = await prepare({ files: [small, small], out, force: true });
     expect(replaced.events).toBe(2);
     expect(() => new Workspace(bench.folder, { force: true })).toThrow(/exists and is not a store/);
