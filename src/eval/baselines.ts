@@ -1,23 +1,23 @@
-// What a model has to beat, each with exact ranks and without a score for every item:
+// Baselines that a model has to beat, with exact ranks but without scoring every item:
 //
 //   popularity          how often an item occurs
 //   first-order Markov  how often an item followed the last one; then popularity
 //   recency             the user's own items, the newest first; then popularity
 //
-// They learn from the events before the evaluated part. Equal counts are ordered by a hash of the id (see byCount).
+// They use the events before the evaluated part. Ties are ordered by a hash of the id (see byCount).
 
 import { byCount } from './known-events.js';
 import type { Successors } from './successors.js';
 
 export interface Baseline {
   readonly name: string;
-  /** 1-based rank of `target` in the catalogue less `excluded`; items + 1 when the target is excluded. `history`: oldest first. */
+  /** 1-based rank of `target` in the catalogue without `excluded`; items + 1 if the target is excluded. `history`: oldest first. */
   rank(history: Int32Array, target: number, excluded: ReadonlySet<number>): number;
 }
 
 export class PopularityBaseline implements Baseline {
   readonly name = 'popularity';
-  /** [V] place of each item, 0 the most popular. */
+  /** [V] popularity rank of each item, 0 the most popular. */
   readonly place: Int32Array;
 
   constructor(counts: Int32Array) {
@@ -35,7 +35,7 @@ export class PopularityBaseline implements Baseline {
     return before + 1;
   }
 
-  /** Rank of a target behind all of `first`, by popularity among the rest. */
+  /** Rank of a target after all of `first`, by popularity among the rest. */
   rankBehind(first: Iterable<number>, target: number, excluded: ReadonlySet<number>): number {
     let rank = this.rank(new Int32Array(0), target, excluded);
     for (const item of first) if (!excluded.has(item) && this.place[item]! > this.place[target]!) rank++;

@@ -1,6 +1,6 @@
-// Intervals and significance without assumptions about the distribution: users are drawn again with replacement
-// (bootstrap), or their differences change sign at random (randomisation test). Users, not cases, since the cases of one
-// user depend on each other. The draws come from a fixed seed: the same cases give the same figures.
+// Distribution-free intervals and significance: users are resampled with replacement (bootstrap), or the signs of their
+// differences are flipped at random (randomisation test). Users rather than cases, since the cases of one user are dependent.
+// The seed is fixed: the same cases give the same figures.
 
 import { Random } from '../util/random.js';
 import type { UserScores } from './metrics.js';
@@ -14,7 +14,7 @@ export interface Interval {
 
 const MOST_RESAMPLES = 1000;
 const FEWEST_RESAMPLES = 200;
-/** User draws of one bootstrap: about a second. */
+/** Total user draws of one bootstrap: about a second. */
 const DRAWS = 5e7;
 const SEED = 17;
 
@@ -48,13 +48,13 @@ export function bootstrap({ counts, sums }: UserScores): Map<string, Interval> {
   );
 }
 
-/** Two-sided p-value of "both have the same mean", by changing the signs of the users' differences at random. */
+/** Two-sided p-value for equal means, by flipping the signs of the users' differences at random. */
 export function signFlipTest(differences: Float64Array): number {
   const changed = differences.filter(difference => difference !== 0);
   const observed = Math.abs(changed.reduce((sum, x) => sum + x, 0));
   const flips = 10 * resamplesFor(changed.length);
   const random = new Random(SEED, 'sign flips');
-  // Sums in another order differ in the last bits, and a tie must count as one.
+  // Sums in another order differ in the last bits, but ties must count as ties.
   const reached = observed * (1 - 1e-12);
   let extreme = 0;
   for (let f = 0; f < flips; f++) {
@@ -76,7 +76,7 @@ function dot(times: Int32Array, values: Float64Array): number {
   return sum;
 }
 
-/** Of ascending values, between neighbours on a line. */
+/** Quantile of ascending values, by linear interpolation. */
 function quantile(sorted: Float64Array, share: number): number {
   const at = share * (sorted.length - 1);
   const below = sorted[Math.floor(at)] ?? 0;

@@ -1,5 +1,5 @@
-// What is known about the cases of an evaluation before anybody ranks them, in the order in which all rankers go through
-// them: how long the history is, and whether the target is an item that the user has had before.
+// Facts about the cases of an evaluation that do not depend on the ranker, in evaluation order: length of the history, and
+// whether the target is a repeat.
 
 import { type CaseOptions, evaluationCases, wholeHistory } from './cases.js';
 
@@ -31,7 +31,7 @@ export function caseFacts(options: Omit<CaseOptions, 'exclude'>): CaseFacts {
   };
 }
 
-/** Share of the cases that have the fact. */
+/** Share of the cases where the fact holds. */
 export function shareOf(flags: Uint8Array): number {
   return flags.reduce((sum, flag) => sum + flag, 0) / Math.max(1, flags.length);
 }

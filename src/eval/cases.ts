@@ -1,6 +1,6 @@
-// The cases of an evaluation in batches: what the model reads, which item it has to find, and which items are left out
-// of the ranking. Model and baselines go through the same cases in the same order. Several ranks share them: each has some
-// that follow each other, so that what they find, one rank's after the other's, is in the order of one rank.
+// The cases of an evaluation in batches: the model's input, the target, and the items excluded from the ranking. Model and
+// baselines process the same cases in the same order. Ranks share them: each has consecutive cases, so that results
+// concatenated by rank are in the order of a single rank.
 
 import type { SourceBatch } from '../data/batch/batch-buffer.js';
 import { evaluationWindows, sampleUsers } from '../data/batch/windows.js';
@@ -12,13 +12,13 @@ export interface CaseOptions {
   source: SequenceSource;
   part: 'validation' | 'test';
   maxLength: number;
-  /** Left out of the ranking: all earlier items, those the model read, or nothing. */
+  /** Excluded from the ranking: all earlier items, those the model read, or nothing. */
   exclude: 'history' | 'input' | 'none';
-  /** Held-out events of a user to predict, oldest first; 1 by default. */
+  /** Held-out events to predict per user, oldest first (default 1). */
   targets?: number;
-  /** This many users, drawn by a fixed seed: the same ones each time; all by default. */
+  /** Evaluate this many users, drawn by a fixed seed; default: all. */
   users?: number;
-  /** The ranks that share the cases; by default this one has all. */
+  /** The ranks that share the cases; default: this one has all. */
   ranks?: RankGroups;
 }
 
@@ -26,12 +26,12 @@ export interface CaseBatch {
   batch: SourceBatch;
   /** [C] the items to find. */
   targets: Int32Array;
-  /** Case c leaves out ids excluded[excludedOffsets[c]] .. excluded[excludedOffsets[c + 1] - 1]. */
+  /** Case c excludes ids excluded[excludedOffsets[c]] .. excluded[excludedOffsets[c + 1] - 1]. */
   excluded: Int32Array;
   excludedOffsets: Int32Array;
 }
 
-/** Names the draw of `users`, so that every validation of every run takes the same ones. */
+/** Random purpose for drawing `users`, so that every validation of every run uses the same ones. */
 export const EVALUATED_USERS = 'evaluated users';
 
 /** This rank's batches of the windows that end with the events to predict. */
@@ -44,7 +44,7 @@ export function caseBatches({ source, part, maxLength, targets = 1, users, ranks
   return new DealtBatches(source, windows, { maxLength, ranks });
 }
 
-/** Of this rank's cases. Valid until the next one is asked for. */
+/** Batches of this rank's cases. Each is valid until the next one is requested. */
 export function* evaluationCases(options: CaseOptions): Generator<CaseBatch> {
   const batches = caseBatches(options);
   for (let position = 0; position < batches.tokens.length; position++) {

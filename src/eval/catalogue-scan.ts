@@ -1,10 +1,10 @@
-// Every item against the queries of a group's ranks: exact ranks, best items, log-probabilities. Queries go to all ranks of
-// the group, each scores the rows that it has, and what it finds is put together without rounding: counts and fixed-point
-// sums as integers, lists by merging. A score is one chain of multiply-adds over a row, wherever the row is. So results are
-// those of one rank that has all rows, bit for bit.
+// Scores all items for the queries of a group's ranks: exact ranks, top items, log-probabilities. Queries go to all ranks of the
+// group, each scores its own rows, and results are combined without rounding: counts and fixed-point sums as integers, lists
+// by merging. A score is one chain of multiply-adds over a row, on any rank, so results equal those of a single rank bit for
+// bit.
 //
-// Some items may score more than their row says (`raised`): those are left out of the scan, scored by the owner of the row in
-// double precision, and merged.
+// Some items may have a higher score than their row gives (`raised`): these are excluded from the scan, scored by the row's
+// owner in double precision, and merged.
 //
 // Q queries of all ranks, C of this one, W width, V items, k list length.
 
@@ -23,9 +23,9 @@ import { RaisedItems, type Raised } from './raised-items.js';
 
 export interface CatalogueRows extends ItemPlace {
   readonly device: Device;
-  /** [V, W], or the rows that are kept here. */
+  /** [V, W], or this rank's rows. */
   readonly table: Tensor<'f32'>;
-  /** The same on the host, where scores in double precision are asked for. */
+  /** The same on the host, for scores in double precision. */
   readonly host?: Float32Array;
   /** V. */
   readonly items: number;
@@ -42,7 +42,7 @@ export class CatalogueScan {
   readonly #group: Communicator;
   /** [Q, W] */
   readonly #queries: Tensor<'f32'>;
-  /** Queries before this rank's, its own, and all. */
+  /** Number of queries before this rank's, of this rank, and in total. */
   readonly #before: number;
   readonly #own: number;
   readonly #all: number;
@@ -85,7 +85,7 @@ export class CatalogueScan {
     this.#queries.dispose();
   }
 
-  /** [C] exact ranks of the targets from 1; of equal scores the lower id is first. V + 1 for a target that is left out. */
+  /** [C] exact 1-based ranks of the targets; ties go to the lower id. V + 1 for an excluded target. */
   async ranks(own: Int32Array, excluded: Lists): Promise<Int32Array> {
     const { device, table, shard, items } = this.#rows;
     const parts = await gatherColumns(this.#group, { targets: own, ids: excluded.ids, offsets: excluded.offsets });
@@ -164,7 +164,7 @@ export class CatalogueScan {
     });
   }
 
-  /** [Q] what others have to beat: the targets' scores, in single and, where items are raised, in double precision. */
+  /** [Q] scores of the targets, in single and, with raised items, in double precision. */
   async #bars(targets: Int32Array): Promise<{ bars: Float32Array; fine: Float64Array }> {
     const { device, table, shard } = this.#rows;
     const isHere = (target: number) => target % shard.count === shard.index;

@@ -1,5 +1,5 @@
-// Windows of an evaluation in batches, dealt over the ranks: each has windows that follow each other, about as many tokens as
-// any other rank. States do not depend on what else is in a batch.
+// Batches of evaluation windows, distributed over the ranks: each has consecutive windows with about equal tokens. States do
+// not depend on the other sequences of a batch.
 
 import { BatchBuffer, type SourceBatch } from '../data/batch/batch-buffer.js';
 import { BatchPlan } from '../data/batch/batch-plan.js';
@@ -7,7 +7,7 @@ import { type Windows, windowsPart, windowTokens } from '../data/batch/windows.j
 import type { SequenceSource } from '../data/sequence-source.js';
 import type { RankGroups } from '../dist/shard/rank-groups.js';
 
-/** Tokens of a batch at least; a longer sequence makes its own larger. */
+/** Token budget of a batch; a longer sequence gets a larger batch. */
 const BATCH_TOKENS = 16_384;
 const NO_WINDOWS = new Int32Array(0);
 
@@ -17,7 +17,7 @@ export interface DealOptions {
 }
 
 export class DealtBatches {
-  /** Of each batch of this rank. */
+  /** Window ids of each batch of this rank. */
   readonly tokens: readonly number[];
   readonly #plan: BatchPlan;
   readonly #buffer: BatchBuffer;
@@ -32,7 +32,7 @@ export class DealtBatches {
     );
   }
 
-  /** Beyond the last a batch without sequences. Valid until the next call. */
+  /** Empty beyond the last batch. Valid until the next call. */
   read(position: number): SourceBatch {
     return this.#buffer.fill(position < this.tokens.length ? this.#windows(position) : NO_WINDOWS);
   }

@@ -1,7 +1,7 @@
-// States of an evaluation's batches, on the host. Where the item table is divided, ranks of a group go through their batches
-// in rounds: each fetches the rows that its batch reads from their owners, and one without a batch left answers the others.
+// Encodes an evaluation's batches to states on the host. If the item table is sharded, ranks of a group process their batches
+// in rounds: each fetches the rows of its batch from their owners; a rank without a batch answers the others.
 //
-// T tokens of a batch, S of which the states are wanted, D width.
+// T tokens of a batch, S tokens whose states are read, D width.
 
 import type { SourceBatch } from '../data/batch/batch-buffer.js';
 import { gatherJson } from '../dist/comm/communicator.js';
@@ -21,11 +21,11 @@ export interface EncodeOptions<T> {
   model: Model;
   ranks?: RankGroups | undefined;
   batches: DealtBatches;
-  /** What is kept of a batch; its memory is used again for the next one. */
+  /** What is kept of a batch, whose memory is reused for the next one. */
   keep: (batch: SourceBatch) => T;
   /** [S] tokens. */
   tokens: (batch: SourceBatch) => Int32Array;
-  /** What is read of their states. */
+  /** The result read from their states. */
   read: ReadStates;
 }
 
@@ -42,7 +42,7 @@ export function lastTokens({ offsets }: JaggedBatch): Int32Array {
   return offsets.slice(1).map(end => end - 1);
 }
 
-/** Collective over the group; ranks with fewer batches get empty ones. The next batch is under way while one is used. */
+/** Collective over the group; ranks with fewer batches get empty ones. The next batch is computed while one is used. */
 export async function* encodeRounds<T>(options: EncodeOptions<T>): AsyncGenerator<EncodedBatch<T>> {
   const { model, ranks = singleGroup(), batches, keep, tokens, read } = options;
   const { group } = placeOf(model, ranks);
@@ -52,7 +52,7 @@ export async function* encodeRounds<T>(options: EncodeOptions<T>): AsyncGenerato
     const batch = batches.read(round);
     const rooms = sizes.map(size => Math.min(size[round] ?? 0, model.items.vocabulary));
     const states = encode(model, { batch, at: tokens(batch), read, fetch: { group, rooms } });
-    states.catch(() => undefined); // who gave up meanwhile, because something else failed, must not end the process
+    states.catch(() => undefined); // an unawaited rejection must not end the process
     return { kept: keep(batch), states };
   };
   let next = rounds > 0 ? start(0) : undefined;
@@ -65,14 +65,14 @@ export async function* encodeRounds<T>(options: EncodeOptions<T>): AsyncGenerato
 
 interface EncodeInput {
   batch: JaggedBatch;
-  /** [S] tokens whose states are wanted. */
+  /** [S] tokens whose states are read. */
   at: Int32Array;
   read: ReadStates;
-  /** Where rows are, when they are divided. */
+  /** Location of the rows, if sharded. */
   fetch?: { group: RankGroups['group']; rooms: readonly number[] };
 }
 
-/** [S, D] what `read` makes of the states of some tokens. Collective over the group where the table is divided. */
+/** [S, D] result of `read` on the states of some tokens. Collective over the group if the table is sharded. */
 export async function encode(model: Model, { batch, at, read, fetch }: EncodeInput): Promise<Float32Array> {
   const { device } = model;
   using tape = new Tape(device, { training: false });

@@ -1,4 +1,4 @@
-// Where the rows of a model's items are: all here, or divided over the ranks of a group.
+// Location of a model's item rows: all local, or sharded over the ranks of a group.
 
 import type { Communicator } from '../dist/comm/communicator.js';
 import { SingleRank } from '../dist/comm/single-rank.js';
@@ -7,9 +7,9 @@ import type { Model } from '../nn/model.js';
 import type { RowShard } from '../util/row-shard.js';
 
 export interface ItemPlace {
-  /** The rows that are kept here. */
+  /** This rank's rows. */
   readonly shard: RowShard;
-  /** The ranks that have all rows together. */
+  /** The ranks that together have all rows. */
   readonly group: Communicator;
 }
 

@@ -1,6 +1,6 @@
-// The best next items for many histories at once, in dense ids: one jagged batch through the model, one scan of the
-// catalogue. Scores are what the loss trains (cosine / temperature where both sides are normalised), plus the log's priors
-// where the run has them: the same as evaluation ranks by, and the same bits however requests are batched.
+// Top items for many histories at once, in dense ids: one jagged batch through the model, one scan of the catalogue. Scores are
+// the logits of the loss (cosine / temperature if both sides are normalised), plus the log's priors if the run has them: the
+// same as in evaluation, and the same bits however requests are batched.
 //
 // Q requests, D width, V items, C candidates.
 
@@ -18,16 +18,16 @@ export interface History {
   items: Int32Array;
   times: Float64Array;
   actions: Int32Array;
-  /** The moment to recommend for. */
+  /** The time to recommend for. */
   at: number;
 }
 
 export interface RankRequest {
   history: History;
   k: number;
-  /** Dense ids that are left out of the ranking, in any order, repeats allowed. */
+  /** Dense ids to exclude from the ranking, in any order, repeats allowed. */
   excluded: Int32Array;
-  /** Rank only these; the whole catalogue when absent. Requests with the same object share a scan. */
+  /** Rank only these; default: the whole catalogue. Requests with the same object share a scan. */
   candidates?: Candidates;
 }
 
@@ -42,23 +42,23 @@ export interface Candidates {
   readonly ids: Int32Array;
 }
 
-/** Requests by number, those with the same candidates together. */
+/** Request indices, grouped by candidates. */
 type Groups = ReadonlyMap<Candidates | undefined, readonly number[]>;
 
-/** Stands for no item, among ids of the kernel. */
+/** The kernel's id for "no item". */
 const NO_ITEM = -1;
 
 export interface RankerOptions {
-  /** Items that can be named: ids from here on are reserved rows of the catalogue and never recommended. */
+  /** Number of items with an original id: higher ids are reserved rows and never recommended. */
   named: number;
-  /** Ranks with the log's priors; by the model alone when absent. */
+  /** Adds the log's priors; default: the model alone. */
   priors?: PriorScorer;
 }
 
 export class ItemRanker {
   readonly #model: Model;
   readonly #options: RankerOptions;
-  /** Holds tables that live as long as this. */
+  /** Owns tables with the lifetime of this object. */
   readonly #tape: Tape;
   /** [V, D] */
   readonly #rows: Tensor<'f32'>;
@@ -102,7 +102,7 @@ export class ItemRanker {
     return answers;
   }
 
-  /** The items whose vectors point most nearly in the direction of one item's, by cosine; itself is left out. */
+  /** The most similar items by cosine of their vectors, without the item itself. */
   async similar(item: number, k: number, candidates?: Candidates): Promise<RankedItem[]> {
     const { device } = this.#model;
     const rows = (this.#directions ??= this.#model.scorer.itemDirections(this.#tape));
@@ -117,7 +117,7 @@ export class ItemRanker {
     this.#tape.dispose();
   }
 
-  /** Encoder and scans are enqueued in one go, so that the device never waits for a busy JavaScript thread between them. */
+  /** Encoder and scans are enqueued together, so that the device never waits for a busy JavaScript thread in between. */
   async #byModel(requests: readonly RankRequest[], groups: Groups): Promise<RankedItem[][][]> {
     const { device, scorer, definition } = this.#model;
     const histories = requests.map(({ history }) => history);
@@ -135,7 +135,7 @@ export class ItemRanker {
     );
   }
 
-  /** Priors know the whole catalogue, so candidates are what is left when all others are left out. */
+  /** Priors score the whole catalogue, so candidates are implemented by excluding all other items. */
   async #withPriors(requests: readonly RankRequest[], groups: Groups): Promise<RankedItem[][][]> {
     const states = await this.states(requests.map(({ history }) => history));
     const d = this.#model.definition.d;
@@ -211,7 +211,7 @@ function complement(ids: Int32Array, size: number): number[] {
   return Array.from({ length: size }, (_, id) => id).filter(id => !kept.has(id));
 }
 
-/** What the model reads of the histories: the newest events of each, one after the other. */
+/** The newest events of each history, concatenated, as the model's input. */
 function jagged(histories: readonly History[], maxLength: number) {
   const from = histories.map(({ items }) => Math.max(0, items.length - maxLength));
   const offsets = new Int32Array(histories.length + 1);

@@ -1,9 +1,9 @@
-// The events that may be learnt from before a part is evaluated: train for validation, train and validation for test,
-// everything when recommending.
+// The events that may be used when a part is evaluated: train for validation, train and validation for test, everything when
+// recommending.
 
 import type { SequenceSource } from '../data/sequence-source.js';
 
-/** What lies ahead: the part to be evaluated, or nothing but the future. */
+/** What is predicted: a part of the split, or the future. */
 export type Ahead = 'validation' | 'test' | 'future';
 
 function knownEnds(source: SequenceSource, ahead: Ahead): Int32Array {
@@ -30,7 +30,7 @@ export function countItems(source: SequenceSource, ahead: Ahead): Int32Array {
   return counts;
 }
 
-/** [V] known events of each item among the newest `share` of them by time; undefined when the log has no times. */
+/** [V] events of each item among the newest `share` of all known events; undefined if the log has no times. */
 export function countRecentItems(source: SequenceSource, ahead: Ahead, share: number): Int32Array | undefined {
   if (!source.hasTime) return undefined;
   const ends = knownEnds(source, ahead);
@@ -53,7 +53,7 @@ export function countRecentItems(source: SequenceSource, ahead: Ahead, share: nu
   return counts;
 }
 
-/** Spreads ids over 32 bits (the finaliser of MurmurHash3): an order of items that knows nothing of them. */
+/** Hashes ids to 32 bits (the finaliser of MurmurHash3): an arbitrary order of items. */
 export function scatter(id: number): number {
   let h = id ^ 0x9e3779b9;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -62,8 +62,8 @@ export function scatter(id: number): number {
 }
 
 /**
- * Items by count, the most frequent first. Ids are numbered by the counts of the whole log, held-out events included, so
- * an order by id would favour the targets: ties go by a hash of the id instead.
+ * Items by descending count. Ids are numbered by the counts of the whole log, including held-out events, so ordering ties by id
+ * would leak the targets: ties are ordered by a hash of the id instead.
  */
 export function byCount(counts: ArrayLike<number>): Int32Array {
   const order = Int32Array.from({ length: counts.length }, (_, item) => item);

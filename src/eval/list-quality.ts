@@ -1,16 +1,15 @@
-// What the recommended lists look like beside whether they hit: how much of the catalogue they use, and how much they
-// lean on popular items compared with what people really chose.
+// Quality of recommended lists besides accuracy: catalogue coverage, and popularity bias compared to the true targets.
 
 import { byCount } from './known-events.js';
 
 export interface ListQuality {
-  /** List length these figures are for. */
+  /** List length. */
   k: number;
   /** Share of the catalogue that appears in at least one list. */
   coverage: number;
   /** Share of recommended slots that go to the most popular tenth of the catalogue. */
   popularShare: number;
-  /** The same share among the true targets: above it is popularity bias. */
+  /** The same share among the true targets: a larger share of slots is popularity bias. */
   popularShareOfTargets: number;
 }
 
@@ -24,7 +23,7 @@ function popularTenth(popularity: Float64Array | Int32Array): Uint8Array {
 function shareOf(mask: Uint8Array, items: Int32Array): number {
   let [hits, known] = [0, 0];
   for (const item of items) {
-    if (item < 0) continue; // an empty slot: fewer than k items were left to rank
+    if (item < 0) continue; // an empty slot: fewer than k items to rank
     known++;
     hits += mask[item]!;
   }

@@ -1,4 +1,4 @@
-// Lists of ids, one for each case, end to end.
+// Concatenated lists of ids, one per case.
 
 import type { Device } from '../native/device.js';
 import type { Tensor } from '../tensor/tensor.js';
@@ -25,7 +25,7 @@ export function listAt({ ids, offsets }: Lists, c: number): Int32Array {
   return ids.subarray(offsets[c], offsets[c + 1]);
 }
 
-/** The lists of several ranks, one rank's after the other's. */
+/** The lists of several ranks, concatenated by rank. */
 export function concatLists(parts: readonly Lists[]): Lists {
   if (parts.length === 1) return parts[0]!;
   const cases = parts.reduce((sum, { offsets }) => sum + offsets.length - 1, 0);
@@ -38,7 +38,7 @@ export function concatLists(parts: readonly Lists[]): Lists {
   return { ids: joined(parts.map(({ ids }) => ids)), offsets };
 }
 
-/** The ids that a shard has, as its rows. */
+/** The ids that belong to a shard, as local rows. */
 export function ownLists(lists: Lists, { index, count }: RowShard): Lists {
   if (count === 1) return lists;
   const rows: number[] = [];

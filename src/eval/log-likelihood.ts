@@ -1,5 +1,5 @@
-// How probable a model finds the held-out events: the mean, over them, of the logarithm of the softmax that the loss is
-// made of, over the whole catalogue. Its negative is the held-out loss of full softmax. Nothing is left out.
+// Mean log-likelihood of the held-out events under the model: log of the softmax over the whole catalogue, without exclusions.
+// Its negative is the held-out loss of full softmax.
 //
 // Ranks share the events. Each event's logarithm is computed apart, and they are added in the order of the events: the
 // figure does not depend on batches or ranks.

@@ -1,4 +1,4 @@
-// Items that score more than their row says, for each query of a group: those whose rows are here, scored in double precision.
+// Items with a higher score than their row gives, for each query of a group: this rank's ones, scored in double precision.
 //
 // Q queries, W width, V items.
 
@@ -6,16 +6,16 @@ import type { RowShard } from '../util/row-shard.js';
 import { concatLists, listAt, type Lists } from './lists.js';
 import { listOf, rankBest, type RankedLists } from './merge-best.js';
 
-/** What is added to the scores of some items. */
+/** Additions to the scores of some items. */
 export interface Raised {
-  /** Different ids for each query. */
+  /** Distinct ids for each query. */
   readonly items: Lists;
-  /** Of each item, in the order of the lists. */
+  /** The addition for each item, in the order of the lists. */
   readonly added: Float64Array;
 }
 
 interface HostRows {
-  /** [V, W], or the rows that are kept here. */
+  /** [V, W], or this rank's rows. */
   readonly host: Float32Array;
   readonly width: number;
   readonly shard: RowShard;
@@ -25,9 +25,9 @@ export class RaisedItems {
   readonly #rows: HostRows;
   /** [Q, W] */
   readonly #queries: Float32Array;
-  /** Those that are here, as ids. */
+  /** This rank's raised items, as ids. */
   readonly #items: Lists;
-  /** Of each of them: what is added, and what it comes to. */
+  /** For each of them: the addition, and the total score. */
   readonly #added: Float64Array;
   readonly #scores: Float64Array;
 
@@ -55,7 +55,7 @@ export class RaisedItems {
     this.#items = { ids: ids.subarray(0, at), offsets };
   }
 
-  /** Score of an item that is here by its row alone. */
+  /** Score of a local item by its row alone. */
   dot(q: number, item: number): number {
     const { host, width, shard } = this.#rows;
     const row = ((item - shard.index) / shard.count) * width;
@@ -64,7 +64,7 @@ export class RaisedItems {
     return sum;
   }
 
-  /** Score of an item that is here, and what of it is added. */
+  /** Score of a local item, and the addition in it. */
   score(q: number, item: number): { score: number; added: number } {
     const at = listAt(this.#items, q).indexOf(item);
     if (at < 0) return { added: 0, score: this.dot(q, item) };
@@ -72,7 +72,7 @@ export class RaisedItems {
     return { added: this.#added[i]!, score: this.#scores[i]! };
   }
 
-  /** What the scan leaves out, as rows: `left`, and the raised items. */
+  /** Rows to exclude from the scan: `left`, and the raised items. */
   without(left: Lists): Lists {
     const { index, count } = this.#rows.shard;
     const { ids: raised, offsets: starts } = this.#items;
@@ -109,7 +109,7 @@ export class RaisedItems {
     return rankBest(cases, k);
   }
 
-  /** The raised items of a query that are not left out. */
+  /** The raised items of a query that are not excluded. */
   #each(q: number, left: Lists, take: (item: number, score: number) => void): void {
     const { index, count } = this.#rows.shard;
     const out = new Set(listAt(left, q));

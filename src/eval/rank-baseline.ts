@@ -1,4 +1,4 @@
-// A baseline on the cases of an evaluation. It knows the whole history, however little of it the model reads.
+// Ranks the cases of an evaluation by a baseline. It uses the whole history, even if the model reads only a part.
 
 import { joinColumns } from '../dist/comm/gather-columns.js';
 import { singleGroup } from '../dist/shard/rank-groups.js';

@@ -1,6 +1,6 @@
-// The model on the cases of an evaluation: exact ranks in the whole catalogue, and the top of the lists where asked.
-// Works batch by batch; a matrix of users by items is never made. Ranks share the cases, and where the item table is divided
-// also the scoring: nobody has more rows of it than its own.
+// Ranks the cases of an evaluation by the model: exact ranks in the whole catalogue, and optionally the top of the lists. Works
+// batch by batch; the user-by-item matrix is never stored. Ranks share the cases and, if the item table is sharded, also the
+// scoring.
 //
 // C cases, D model width, V items, k list length.
 
@@ -23,11 +23,11 @@ export interface RankOptions extends Omit<CaseOptions, 'maxLength'> {
 }
 
 export interface ModelRanks extends RankedCases {
-  /** [C] the items that were to be found. */
+  /** [C] the targets. */
   targets: Int32Array;
-  /** [C * k] recommended items, -1 where fewer were left. */
+  /** [C * k] recommended items, padded with -1. */
   lists: Int32Array;
-  /** Cases in which the last input item ranks first when nothing is left out; with `listLength` only. */
+  /** Number of cases in which the last input item ranks first without exclusions; with `listLength` only. */
   selfFirst: number;
 }
 
@@ -59,7 +59,7 @@ export async function rankCases({ model, listLength = 0, ...options }: RankOptio
   return await joinRanks(ranks.world, parts, source.items);
 }
 
-/** What is known of some cases. */
+/** Results of some cases. */
 export interface RankedBatch {
   users: Int32Array;
   targets: Int32Array;
@@ -73,7 +73,7 @@ export interface RankedBatch {
 export interface CaseTargets {
   users: Int32Array;
   targets: Int32Array;
-  /** Left out of the ranking. */
+  /** Excluded from the ranking. */
   left: Lists;
   /** The last input item of each. */
   last: ArrayLike<number | undefined>;

@@ -1,5 +1,5 @@
-// `ranks.safetensors` of a run: the rank of every test case, so that runs can be compared user by user later without
-// their models. Cases are in the order of the evaluation; users and targets are dense ids of the store.
+// `ranks.safetensors` of a run: the rank of every test case, so that runs can be compared user by user without their models.
+// Cases are in evaluation order; users and targets are dense ids of the store.
 
 import { renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -21,7 +21,7 @@ const HEAD = z.strictObject({
   items: z.coerce.number().int(),
 });
 
-/** What two lists of ranks must have in common to be comparable, and the ranks. */
+/** The ranks, and the properties that must match for a comparison. */
 export interface SavedRanks extends RankedCases {
   digest: string;
   fingerprint: string;
@@ -48,7 +48,7 @@ export function readRanks(path: string): SavedRanks {
   try {
     const head = HEAD.safeParse(file.metadata);
     if (!head.success) {
-      const remedy = 'Remove the file: ranks are then made again.';
+      const remedy = 'Remove the file: the ranks are then recomputed.';
       throw new UserError('bad-ranks', `${path}: ${head.error.issues[0]!.message}`, remedy);
     }
     const { format: _format, ...rest } = head.data;

@@ -1,5 +1,5 @@
-// An evaluation as a person reads it: the model beside the baselines, every figure with its interval, and what the
-// figures are figures of.
+// A readable evaluation report: the model next to the baselines, every figure with its interval, and the conditions of the
+// evaluation.
 
 import { formatCount, formatShare, table } from '../util/terminal.js';
 import type { ListQuality } from './list-quality.js';
@@ -16,19 +16,19 @@ export interface EvaluationReport {
   users: number;
   items: number;
   cases: number;
-  /** Cases whose target is itself left out of the ranking, and so counts as a miss. */
+  /** Cases whose target is excluded from the ranking and therefore counts as a miss. */
   excludedTargets: number;
-  /** Share of the targets that are among the user's earlier items, and that are the very last of them. */
+  /** Share of targets that are among the user's earlier items, and that equal the last one. */
   repeatedTargets: number;
   selfTargets: number;
-  /** Share of the cases in which the model ranks the last input item first when nothing is left out. */
+  /** Share of cases in which the model ranks the last input item first, without exclusions. */
   selfFirst: number;
   /**
    * By ranker: `model` as it recommends, `model alone` without priors if it has any, `popularity`, `first-order Markov`,
    * `recency`, and `blend`, the best weighted sum of the three on validation.
    */
   metrics: Record<string, Metrics>;
-  /** By history length, target popularity, and new or repeated targets; where asked for. */
+  /** By history length, target popularity, and new or repeated targets; if requested. */
   segments?: Segment[];
   /** Weights of the log's priors in the model's scores. */
   priors?: PriorWeights;
@@ -69,7 +69,7 @@ export function describeEvaluation(report: EvaluationReport): string {
   ].join('\n');
 }
 
-/** The model with bootstrap intervals, and the best of the others under NDCG@10. */
+/** The model with bootstrap intervals, and the best other ranker by NDCG@10. */
 function describeSegments(segments: readonly Segment[]): string {
   const rows = segments.map(({ by, name, cases, model, others }) => {
     const best = Object.entries(others)
@@ -88,7 +88,7 @@ function describeSegments(segments: readonly Segment[]): string {
   return table(['segment', 'cases', ...SEGMENT_METRICS, 'best baseline, ndcg@10'], rows);
 }
 
-/** Recall equals HR where every user has one case; printing both would only look like more evidence. */
+/** Recall equals HR if every user has one case; printing both would only look like more evidence. */
 function isRepeat(report: EvaluationReport, name: string): boolean {
   if (!name.startsWith('recall@')) return false;
   const hr = name.replace('recall', 'hr');

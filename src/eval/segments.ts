@@ -1,5 +1,4 @@
-// Where a ranker is good and where it is not: its figures by the length of the history, by the popularity of the target,
-// and by whether the target is new to the user.
+// Metrics by segment: by length of the history, popularity of the target, and whether the target is new to the user.
 
 import { bootstrap, type Interval } from './bootstrap.js';
 import type { CaseFacts } from './case-facts.js';
@@ -11,7 +10,7 @@ export interface Segment {
   name: string;
   users: number;
   cases: number;
-  /** Of the model, with 95 % bootstrap intervals over users. */
+  /** Metrics of the model, with 95 % bootstrap intervals over users. */
   model: Record<string, Interval>;
   /** The other rankers on the same cases, by name. */
   others: Record<string, Record<string, number>>;
@@ -30,7 +29,7 @@ const POPULAR = [
 const UNTRAINED = 'no training event';
 
 export interface SegmentInput {
-  /** By ranker, `model` among them; all in the order of the facts. */
+  /** By ranker, including `model`; all in the order of the facts. */
   rankers: Readonly<Record<string, RankedCases>>;
   facts: CaseFacts;
   /** [C] the items to find. */

@@ -1,16 +1,16 @@
-// Which items came after which, with counts: the first-order statistics of a log in three arrays.
+// First-order transition counts of a log, in three arrays.
 //
-// V items, P different pairs.
+// V items, P distinct pairs.
 
 import type { SequenceSource } from '../data/sequence-source.js';
 import { type Ahead, knownHistories } from './known-events.js';
 
 export interface SuccessorOptions {
-  /** [V] what decides between equal counts, the lower first. */
+  /** [V] tie-break for equal counts, lower first. */
   place: Int32Array;
-  /** How many events after an item its successors may come, from and to; [1, 1] by default. */
+  /** Range of distances of successors, in events (default [1, 1]). */
   distances?: readonly [number, number];
-  /** More pairs than that are counted on a share of the users. */
+  /** Above this many pairs, only a share of the users is counted. */
   mostPairs?: number;
 }
 
@@ -35,7 +35,7 @@ export class Successors {
     });
     const items: Int32Array = new Int32Array(pairs.length);
     const counts: Int32Array = new Int32Array(pairs.length);
-    const row = new Float64Array(V); // of one item: count and place in one number that sorts
+    const row = new Float64Array(V); // of one item: count and tie-break in one sortable number
     let size = 0;
     for (let i = 0, before = 0; before < V; before++) {
       let width = 0;
@@ -57,7 +57,7 @@ export class Successors {
     this.counts = counts.slice(0, size);
   }
 
-  /** Where the successors of an item begin and end; an empty range for no item. */
+  /** Range of an item's successors; empty for undefined. */
   range(item: number | undefined): [from: number, to: number] {
     return item === undefined ? [0, 0] : [this.starts[item]!, this.starts[item + 1]!];
   }

@@ -1,5 +1,4 @@
-// What needs no model, by the metric that chooses the epoch and on the same events: the lines that a validation curve has
-// to cross.
+// Baselines on the validation events, by the validation metric: the values that a validation curve should exceed.
 
 import { MarkovBaseline, PopularityBaseline, RecencyBaseline } from './baselines.js';
 import type { CaseOptions } from './cases.js';
@@ -8,7 +7,7 @@ import { metricOf } from './metrics.js';
 import { rankBaseline } from './rank-baseline.js';
 import { Successors } from './successors.js';
 
-/** More pairs of items than that are counted on a share of the users. */
+/** Above this many pairs of items, only a share of the users is counted. */
 const MOST_PAIRS = 2e7;
 
 /** By name of the baseline. Collective. */

@@ -1,10 +1,10 @@
-// What a report says about the model in words: whether it beats what needs no model, and what to try where it does not.
+// The verdict of a report in words: whether the model beats the baselines, and what to try otherwise.
 
 import type { EvaluationReport } from './report.js';
 
-/** The metrics that decide, where the report has them. */
+/** The decisive metrics, if the report has them. */
 const DECISIVE = ['hr@1', 'hr@10', 'ndcg@10'];
-/** Self-recommendation beyond this multiple of what people do is a fault, from this share of the cases on. */
+/** Recommending the last item again is a fault beyond this multiple of the true frequency, from this share of cases on. */
 const SELF_EXCESS = 3;
 const SELF_SHARE = 0.2;
 
@@ -13,7 +13,7 @@ export interface BaselineVerdict {
   wins: boolean;
   /** Sentences to print, at least one. */
   lines: string[];
-  /** What would help most likely, when the model does not win. */
+  /** The most likely remedy, if the model does not win. */
   remedy?: Remedy;
 }
 
@@ -21,7 +21,7 @@ export type Remedy = 'epochs' | 'exclude' | 'priors' | 'tune';
 
 const REMEDIES: Record<Remedy, string> = {
   epochs: 'validation was still improving when training stopped; raise epochs',
-  exclude: 'many targets are repeats and left out of the ranking; set evaluation.exclude: none',
+  exclude: 'many targets are repeats and excluded from the ranking; set evaluation.exclude: none',
   priors: "set priors: auto, which adds what the baselines know to the model's logits",
   tune: 'search for better settings with `npx turbogr tune`',
 };
@@ -45,9 +45,11 @@ export function verdict(report: EvaluationReport, { stillImproving = false } = {
   const remedy = likelyRemedy(report, stillImproving);
   const lines = wins ? ['the model is above every baseline'] : [...lost, `likely remedy: ${REMEDIES[remedy]}`];
   if (isBlend)
-    lines.push('on validation the network adds nothing to the blend of the baselines, so the ranking is that blend');
+    lines.push(
+      'on validation the network adds nothing to the blend of the baselines, so that blend is used for ranking',
+    );
   const { exclude, selfFirst, selfTargets } = report;
-  // Where the history is left out of the ranking nobody is shown it.
+  // If the history is excluded from the ranking, it is never recommended.
   if (exclude === 'none' && selfFirst > SELF_SHARE && selfFirst > SELF_EXCESS * selfTargets) {
     lines.push(
       `it ranks the item just seen first in ${percent(selfFirst)} of the cases, where ${percent(selfTargets)} of the targets are: ` +

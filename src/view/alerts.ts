@@ -1,4 +1,4 @@
-// What a person should not have to find by looking: each with what to do about it.
+// Alerts: problems of a run that the user should not have to search for, each with a remedy.
 
 import type { RunView } from './run-view.js';
 
@@ -16,7 +16,7 @@ export interface Alert {
   remedy: string;
 }
 
-/** Validations before the first of which a curve below a baseline means nothing yet. */
+/** Number of validations before a curve below a baseline is reported. */
 const EARLY_VALIDATIONS = 3;
 
 export function findAlerts(view: Omit<RunView, 'alerts'>, damagedLines = 0): Alert[] {
@@ -30,7 +30,7 @@ export function findAlerts(view: Omit<RunView, 'alerts'>, damagedLines = 0): Ale
   ];
 }
 
-/** Without those that a verdict in the same report says anyway. */
+/** Without those that the verdict in the same report covers. */
 export function alertsBesideVerdict({ alerts, report }: RunView): Alert[] {
   return alerts.filter(({ kind }) => kind !== 'below-baseline' || !report?.verdict);
 }
@@ -41,7 +41,7 @@ function failure({ state, reason, step }: Omit<RunView, 'alerts'>): Alert[] {
     const remedy = 'Lower optimizer.lr, set optimizer.clip (1 is usual), or add warm-up steps; then train a new run.';
     return [{ kind: 'not-finite', level: 'error', text: `The loss is not finite after step ${step}.`, remedy }];
   }
-  const remedy = 'Mend the cause, then go on with `npx turbogr resume`.';
+  const remedy = 'Fix the cause, then continue with `npx turbogr resume`.';
   return [{ kind: 'failed', level: 'error', text: `Training failed after step ${step}: ${reason ?? ''}`, remedy }];
 }
 
@@ -53,7 +53,7 @@ function silence({ state, path, updated, step }: Omit<RunView, 'alerts'>): Alert
       kind: 'stalled',
       level: 'error',
       text,
-      remedy: `If its process is gone, go on with: npx turbogr resume ${path}`,
+      remedy: `If its process has ended, continue with: npx turbogr resume ${path}`,
     },
   ];
 }
@@ -73,7 +73,7 @@ function belowBaseline({ state, validations, baselines, metric, report }: Omit<R
       kind: 'below-baseline',
       level: 'warning',
       text: `The best validation ${metric} so far, ${best.toFixed(4)}, is not above ${names}.`,
-      remedy: 'Give it more epochs, set priors: auto, or search for better settings with `npx turbogr tune`.',
+      remedy: 'Train more epochs, set priors: auto, or search for better settings with `npx turbogr tune`.',
     },
   ];
 }
@@ -88,12 +88,12 @@ function stillImproving({ state, report, metric }: Omit<RunView, 'alerts'>): Ale
 function refusedCheckpoints({ resumes }: Omit<RunView, 'alerts'>): Alert[] {
   return resumes.flatMap(({ refused, step }) =>
     refused.map(({ path, reason }): Alert => {
-      const text = `A checkpoint was passed over when the run resumed at step ${step}: ${path}: ${reason}`;
+      const text = `A checkpoint was skipped when the run resumed at step ${step}: ${path}: ${reason}`;
       return {
         kind: 'refused-checkpoint',
         level: 'note',
         text,
-        remedy: 'The steps since an older one were done again.',
+        remedy: 'The steps since an older one were repeated.',
       };
     }),
   );
@@ -101,6 +101,6 @@ function refusedCheckpoints({ resumes }: Omit<RunView, 'alerts'>): Alert[] {
 
 function damagedLog({ path }: Omit<RunView, 'alerts'>, lines: number): Alert[] {
   if (lines === 0) return [];
-  const text = `${lines} lines of ${path}/events.jsonl are no events and were left out.`;
+  const text = `${lines} lines of ${path}/events.jsonl are not events and were skipped.`;
   return [{ kind: 'damaged-log', level: 'note', text, remedy: 'Weights and checkpoints do not depend on this file.' }];
 }

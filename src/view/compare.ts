@@ -1,4 +1,4 @@
-// Two runs side by side: what is different in them, and what came of it.
+// Compares two runs: their configs and their results.
 
 import type { PairedReport } from '../eval/paired.js';
 import { flatConfig, metricNames } from './figures.js';
@@ -6,19 +6,19 @@ import type { RunView } from './run-view.js';
 
 export interface ComparedMetric {
   name: string;
-  /** Value and half width of the 95 % interval of each run by itself. */
+  /** Value and half width of the 95 % interval of each run. */
   a: { value: number; margin: number | null } | null;
   b: { value: number; margin: number | null } | null;
-  /** b - a user by user, where the ranks of both are known. */
+  /** Paired difference b - a by user, if the ranks of both are known. */
   paired: PairedReport['metrics'][string] | null;
 }
 
 export interface Comparison {
   a: RunView;
   b: RunView;
-  /** Figures of runs with different fingerprints say nothing about which is better. */
+  /** Figures of runs with different fingerprints are not comparable. */
   sameData: boolean;
-  /** Keys of the config with both values; null where a run does not have the key. */
+  /** Config keys with both values; null if a run does not have the key. */
   differences: { key: string; a: string | null; b: string | null }[];
   metrics: ComparedMetric[];
   /** Cases that b ranks higher, lower, the same. */

@@ -1,4 +1,4 @@
-// A comparison of two runs as one page without any outside resource.
+// A comparison of two runs as one self-contained page.
 
 import { formatShare, formatShort } from '../util/format.js';
 import { type Comparison, METRIC_HEADER, metricRows } from './compare.js';

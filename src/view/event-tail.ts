@@ -1,14 +1,14 @@
-// Follows `events.jsonl` of a run that may still be training: each look reads what was appended since the last one. A run
-// that resumes writes the file anew; then everything is read again.
+// Follows `events.jsonl` of a run that may still be training: each call reads what was appended since the last one. A resumed
+// run rewrites the file; then everything is read again.
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { LoggedEvent } from '../events/event.js';
 
 export interface TailedEvents {
-  /** Events read before are void: the file is another one. */
+  /** Previously read events are void: the file was replaced. */
   anew: boolean;
   events: LoggedEvent[];
-  /** Lines that are no events. */
+  /** Number of lines that are not events. */
   damaged: number;
 }
 
@@ -18,14 +18,14 @@ export class EventTail {
   readonly path: string;
   #file = '';
   #offset = 0;
-  /** What follows the last line end: the beginning of a line. */
+  /** The incomplete last line. */
   #rest = Buffer.alloc(0);
 
   constructor(path: string) {
     this.path = path;
   }
 
-  /** What came since the last look; nothing when there is no file yet. */
+  /** Events since the last call; undefined if there is no file yet. */
   read(): TailedEvents {
     const events: LoggedEvent[] = [];
     let fd: number;

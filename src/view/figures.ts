@@ -1,17 +1,17 @@
-// Figures of a run in words and rows, the same in every report and in the dashboard.
+// Formatted figures of a run, shared by all reports and the dashboard.
 
 import type { StepShares } from '../events/event.js';
 import { formatBytes, formatCount, formatSeconds, formatShare, formatShort } from '../util/format.js';
 import type { TestReport } from './final-report.js';
 import type { RunView } from './run-view.js';
 
-/** The number of steps of a whole run is an estimate: batches of an epoch are not all equally full. */
+/** The total number of steps is an estimate: batches are not equally full. */
 function stepsText({ step, totalSteps, state }: RunView): string {
   const ended = totalSteps === null || state === 'finished';
   return ended ? formatCount(step) : `${formatCount(step)} / ~${formatCount(totalSteps)}`;
 }
 
-/** Name and value, for the head of a page. Figures of ranks and of reading ahead are there where a run has them. */
+/** Name and value, for the head of a page; figures of ranks and of staleness only if a run has them. */
 export function keyFigures(view: RunView): [name: string, value: string][] {
   const { time, steps, report, validations, metric } = view;
   const best = validations.reduce((most, { value }) => Math.max(most, value), Number.NEGATIVE_INFINITY);
@@ -60,10 +60,10 @@ function restText({ exposed, waiting, free }: StepShares): string {
   return [exposed, waiting, free].map(share => formatShare(share, 1)).join(', ');
 }
 
-/** Where there are more ranks, those that the others wait for are shown. */
+/** With more ranks, only the slowest are shown. */
 const MOST_RANKS = 32;
 
-/** Where the time of steps went, by rank; nothing on one rank. */
+/** How step time divides, by rank; undefined for a single rank. */
 export function rankRows({ ranks }: RunView): { header: string[]; rows: string[][] } | undefined {
   if (!ranks || ranks.ranks.length < 2) return undefined;
   const numbered = ranks.ranks.map((row, rank) => ({ ...row, rank }));
@@ -72,11 +72,10 @@ export function rankRows({ ranks }: RunView): { header: string[]; rows: string[]
     const shares = [computing, exposed, waiting, free].map(share => formatShare(share, 1));
     return [String(rank), ...shares, formatCount(Math.round(tokens))];
   });
-  return { header: ['rank', 'computing', 'exposed', 'waiting', 'free', 'tokens of a step'], rows };
+  return { header: ['rank', 'computing', 'exposed', 'waiting', 'free', 'tokens per step'], rows };
 }
 
-/** With `exact` no row is stale: those that an update changed were sent again. */
-/** Metrics of a test without repetitions: recall equals HR where every user has one case. */
+/** Metrics of a test without duplicates: recall equals HR if every user has one case. */
 export function metricNames({ metrics }: TestReport): string[] {
   const [first] = Object.values(metrics);
   return Object.keys(first ?? {}).filter(name => {

@@ -1,4 +1,4 @@
-// What a view of a run reads of its `report.json`. Infinite margins (one user) are null in JSON.
+// The part of `report.json` that views read. Infinite margins (one user) are null in JSON.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -45,12 +45,12 @@ const FINAL_REPORT = z.object({
 export type FinalReport = z.infer<typeof FINAL_REPORT>;
 export type TestReport = NonNullable<FinalReport['test']>;
 
-/** Undefined when the run has not ended, or when the file is not one of ours. */
+/** Undefined if the run has not ended or the file is not valid. */
 export function readFinalReport(path: string): FinalReport | undefined {
   if (!existsSync(path)) return undefined;
   try {
     return FINAL_REPORT.safeParse(JSON.parse(readFileSync(path, 'utf8'))).data;
   } catch {
-    return undefined; // being written, or damaged: the events tell what is known
+    return undefined; // being written, or damaged: the view uses the events
   }
 }

@@ -1,4 +1,4 @@
-// Pieces of a page: text that cannot become markup, tables, bars.
+// HTML building blocks: escaped text, tables, bars.
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -30,7 +30,7 @@ export interface Bar {
   text: string;
 }
 
-/** Horizontal bars, as wide as their share of the largest. */
+/** Horizontal bars, scaled to the largest. */
 export function htmlBars(bars: readonly Bar[]): string {
   const most = Math.max(...bars.map(({ value }) => value), Number.MIN_VALUE);
   const rows = bars.map(({ name, value, text }) => {

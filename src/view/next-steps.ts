@@ -1,4 +1,4 @@
-// What to try after a run, in the order in which it is likely to pay.
+// Suggestions after a run, most promising first.
 
 import type { RunView } from './run-view.js';
 
@@ -7,11 +7,11 @@ export interface NextStep {
   command?: string;
 }
 
-/** Below this share of the wall clock in steps, something else costs too much. */
+/** Below this share of wall time in steps, overhead is too high. */
 const LOW_EFFICIENCY = 0.7;
 
 export function nextSteps({ path, report, time, config, state }: RunView): NextStep[] {
-  if (state !== 'finished') return [{ text: 'Let it go on to its end.', command: `npx turbogr resume ${path}` }];
+  if (state !== 'finished') return [{ text: 'Finish the run.', command: `npx turbogr resume ${path}` }];
   const steps: NextStep[] = [];
   const { verdict } = report ?? {};
   if (report?.stillImproving) {
@@ -38,7 +38,7 @@ export function nextSteps({ path, report, time, config, state }: RunView): NextS
     });
   }
   if (verdict?.kind === 'ahead') {
-    steps.unshift({ text: 'Ask it.', command: `npx turbogr recommend ${path} --user <id>` });
+    steps.unshift({ text: 'Get recommendations.', command: `npx turbogr recommend ${path} --user <id>` });
     steps.push({ text: 'Serve it over HTTP.', command: `npx turbogr serve ${path}` });
   }
   return steps;

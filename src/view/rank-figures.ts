@@ -1,4 +1,4 @@
-// Where the time of a run's steps went, from the samples of its ranks.
+// How a run's step time divides, from the samples of its ranks.
 
 import type { RanksSampled, StepShares } from '../events/event.js';
 import { meanShares } from '../train/step-shares.js';
@@ -8,7 +8,7 @@ type RankRow = RanksSampled['ranks'][number];
 export interface RankView {
   /** Means over the ranks and samples of the run. */
   shares: StepShares;
-  /** The same for each rank, and its tokens of a step; since the number of ranks changed last. */
+  /** The same for each rank, and its tokens per step; since the number of ranks last changed. */
   ranks: RankRow[];
 }
 

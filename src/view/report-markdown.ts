@@ -1,4 +1,4 @@
-// `report.md` of a run: the same as the page, for a terminal, a pull request or a notebook.
+// `report.md` of a run: the page as Markdown, for a terminal, a pull request or a notebook.
 
 import { curve } from '../util/curve.js';
 import { formatBytes, formatSeconds, formatShare } from '../util/format.js';

@@ -1,4 +1,4 @@
-// `report.html` of a run: one file without any outside resource, light and dark.
+// `report.html` of a run: one self-contained file, light and dark.
 
 import { formatBytes, formatCount, formatSeconds, formatShare, formatShort } from '../util/format.js';
 import { alertsBesideVerdict } from './alerts.js';
@@ -26,7 +26,7 @@ th:first-child{text-align:left}tbody th{font-weight:400}.best{font-weight:700}.l
 .track i{display:block;height:9px;border-radius:3px;background:var(--c0)}details summary{cursor:pointer}.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:12px}
 `;
 
-/** A whole page around its sections. */
+/** A complete page with the given sections. */
 export function htmlPage(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
@@ -83,7 +83,7 @@ export function runCharts(view: RunView): string[] {
       ],
     }),
     lineChart({
-      title: `Validation ${metric} and what needs no model`,
+      title: `Validation ${metric} and baselines`,
       xName: 'epoch',
       format: decimals(3),
       fromZero: metric !== 'loglik',
@@ -160,7 +160,7 @@ function costs(view: RunView): string {
   const { samples, time } = view;
   const ranks = rankRows(view);
   const parts = [
-    panel('Where the wall clock went', [
+    panel('Wall time', [
       { name: 'training steps', value: time.training, text: formatSeconds(time.training) },
       { name: 'validation', value: time.validation, text: formatSeconds(time.validation) },
       { name: 'checkpoints', value: time.checkpoints, text: formatSeconds(time.checkpoints) },

@@ -1,4 +1,4 @@
-// What the events of a run come to, kept up to date as they arrive.
+// Aggregates the events of a run as they arrive.
 
 import type {
   BaselinesRanked,
@@ -27,7 +27,7 @@ export class RunLog {
   baselines: Logged<BaselinesRanked> | undefined;
   /** The newest by rank. */
   readonly samples = new Map<number, Logged<StepsSampled>>();
-  /** The newest by rank that shows spans. */
+  /** The newest by rank that includes spans. */
   readonly spans = new Map<number, Logged<StepsSampled>>();
   readonly ranks = new RankFigures();
   finished: Logged<Finished> | undefined;
@@ -37,7 +37,7 @@ export class RunLog {
   lastTime = Number.NaN;
   /** Longest time between two events of one process, milliseconds. */
   longestGap = 0;
-  /** Seconds spent on anything but steps. */
+  /** Seconds spent outside steps. */
   validationSeconds = 0;
   checkpointSeconds = 0;
   damaged = 0;
@@ -67,7 +67,7 @@ export class RunLog {
       this.checkpointSeconds += event.seconds;
     } else if (event.kind === 'resumed') {
       this.resumes.push(event);
-      // It goes on: how it ended before is history.
+      // It continues: the earlier end is obsolete.
       this.finished = undefined;
       this.failed = undefined;
     }

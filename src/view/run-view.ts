@@ -1,5 +1,5 @@
-// A run as a person looks at it: what it is, how it goes, how it ended. Plain data, made from the run's folder alone; the
-// report prints it and the dashboard draws it.
+// The state of a run for reports and dashboard: what it is, its progress, how it ended. Plain data, derived from the run's
+// folder alone.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,10 +13,10 @@ import type { RankView } from './rank-figures.js';
 import { RunLog } from './run-log.js';
 import type { NegativeSeries, RowsAhead, StepSeries } from './step-columns.js';
 
-/** `silent`: neither ended nor a sign of life for far longer than any pause so far. */
+/** `silent`: not ended, and no event for much longer than any pause so far. */
 export type RunState = 'starting' | 'running' | 'silent' | 'finished' | 'interrupted' | 'failed';
 
-/** Where the wall clock went, in seconds. `other`: start-up, downtime, steps that were lost and done again. */
+/** Breakdown of wall time in seconds. `other`: start-up, downtime, steps that were lost and repeated. */
 export interface TimeSpent {
   wall: number;
   training: number;
@@ -49,16 +49,16 @@ export interface RunView {
   steps: StepSeries;
   negatives: NegativeSeries;
   rowsAhead: RowsAhead;
-  /** Tokens that the fullest rank has beyond the mean, as a share; a mean of the steps, null on one rank. */
+  /** Tokens of the fullest rank relative to the mean, minus 1; mean over steps, null for a single rank. */
   tokenSpread: number | null;
   /** Null before the first sample, and for logs of earlier versions. */
   ranks: RankView | null;
   epochSeries: Pick<EpochDone, 'epoch' | 'step' | 'loss' | 'tokens' | 'seconds' | 'mfu'>[];
   validations: Pick<Validated, 'epoch' | 'step' | 'value' | 'best'>[];
   baselines: BaselinesRanked['values'] | null;
-  /** The newest look inside a step, one per rank. */
+  /** The newest sample of steps, one per rank. */
   samples: Omit<StepsSampled, 'spans'>[];
-  /** Step of the newest spans; they are asked for apart. */
+  /** Step of the newest spans, which are requested separately. */
   spansAt: number | null;
   resumes: (Resumed & { time: string })[];
   checkpoints: { count: number; last: string | null };
@@ -67,16 +67,16 @@ export interface RunView {
   alerts: Alert[];
 }
 
-/** An interrupted or killed process says nothing for at least so long before it is called silent. */
+/** Minimum time without events before a run is called silent. */
 const SHORTEST_SILENCE = 60_000;
 const SILENCE_FACTOR = 5;
 
-/** Opens a run for looking at it, again and again. */
+/** Opens a run for repeated viewing. */
 export class RunViewer {
   readonly run: RunFolder;
   readonly #tail: EventTail;
   #log = new RunLog();
-  /** Grows whenever something was read. */
+  /** Incremented whenever something was read. */
   version = 0;
 
   constructor(path: string) {
@@ -84,7 +84,7 @@ export class RunViewer {
     this.#tail = new EventTail(this.run.events);
   }
 
-  /** Reads what is new; whether anything was. */
+  /** Reads new events; returns whether there were any. */
   refresh(): boolean {
     const { anew, events, damaged } = this.#tail.read();
     if (anew) this.#log = new RunLog();
@@ -107,7 +107,7 @@ export class RunViewer {
 /** A run as it is now. */
 export function viewRun(path: string): RunView {
   if (!existsSync(join(path, 'events.jsonl'))) {
-    RunFolder.open(path); // says what is wrong with a folder that holds no run
+    RunFolder.open(path); // throws if the folder holds no run
     throw new UserError('no-events', `${path} has not trained yet: it has no events.jsonl`, 'Train it first.');
   }
   const viewer = new RunViewer(path);

@@ -1,9 +1,9 @@
-// The figures of an event under the names that monitoring tools show.
+// The figures of an event, with their names in monitoring tools.
 
 import type { RunEvent } from '../events/event.js';
 import { meanShares } from '../train/step-shares.js';
 
-/** Nothing for events that are no points of a curve. */
+/** Undefined for events that are not points of a curve. */
 export function scalarsOf(event: RunEvent): Record<string, number> {
   if (event.kind === 'step') {
     const { loss, lr, tokensPerSecond, mfu, mfuPaper, negatives } = event;

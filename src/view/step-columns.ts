@@ -1,8 +1,8 @@
-// The figures of every step as columns, and a few hundred points of them that a picture can show.
+// The figures of every step as columns, and their reduction to a few hundred points for plots.
 
 import type { StepDone } from '../events/event.js';
 
-/** Points of a picture; more than pixels would be wasted. */
+/** Maximum points of a plot. */
 const MOST_POINTS = 600;
 
 /** Means of consecutive steps; `loss` with its extremes. */
@@ -25,7 +25,7 @@ export interface NegativeSeries {
   repeated: number[];
 }
 
-/** What reading item rows ahead of updates came to, as shares of the rows read. */
+/** Effect of reading item rows ahead of updates, as shares of the rows read. */
 export interface RowsAhead {
   /** Changed by an update not yet seen. */
   stale: number | null;
@@ -42,7 +42,7 @@ export class StepColumns {
   readonly mfu: number[] = [];
   readonly mfuPaper: number[] = [];
   readonly negatives: NegativeSeries = { step: [], effective: [], masked: [], repeated: [] };
-  /** Shares of the item rows read, of the steps that read ahead of updates. */
+  /** Shares of the item rows read, in steps that read ahead of updates. */
   readonly stale: number[] = [];
   readonly resent: number[] = [];
   /** Of the steps on several ranks. */
@@ -68,7 +68,7 @@ export class StepColumns {
     for (const key of ['effective', 'masked', 'repeated'] as const) this.negatives[key].push(negatives[key]);
   }
 
-  /** At most `points` of them; rates are weighted by time, so that they are what a longer step would have shown. */
+  /** Reduces to at most `points`; rates are weighted by time. */
   series(points = MOST_POINTS): StepSeries {
     const series: StepSeries = {
       step: [],
@@ -97,7 +97,7 @@ export class StepColumns {
     return series;
   }
 
-  /** Means over the steps that read ahead; null where none did. */
+  /** Means over the steps that read ahead; null if none did. */
   rowsAhead(): RowsAhead {
     return { stale: mean(this.stale), resent: mean(this.resent) };
   }

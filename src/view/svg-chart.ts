@@ -1,5 +1,4 @@
-// A line chart as inline SVG. Colours are classes (`s0`, `s1`, ...) that the page's style gives, so a chart follows light and
-// dark.
+// A line chart as inline SVG. Colours are classes (`s0`, `s1`, ...) defined by the page's style, so charts follow the theme.
 
 import { escapeHtml } from './html.js';
 
@@ -15,7 +14,7 @@ export interface ChartSeries {
 
 export interface ChartOptions {
   title: string;
-  /** What x counts. */
+  /** Label of the x axis. */
   xName: string;
   series: readonly ChartSeries[];
   /** Horizontal lines, dashed. */
@@ -38,7 +37,7 @@ export function ticks(low: number, high: number, count = 6): number[] {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
-/** An empty text when there is nothing to draw. */
+/** An empty string if there is nothing to draw. */
 export function lineChart({ title, xName, series, lines = [], format, fromZero = false }: ChartOptions): string {
   const shown = series.filter(({ y }) => y.some(isNumber));
   if (shown.length === 0) return '';

@@ -1,5 +1,5 @@
-// A run's figures as an event file for TensorBoard, in `tensorboard/` of the run. Written anew from the run's log when it
-// starts or resumes, so there is one file, without the steps that a resumed run takes back.
+// A run's figures as a TensorBoard event file, in `tensorboard/` of the run. Rewritten from the run's log when it starts or
+// resumes, so there is one file, without steps that were rolled back.
 
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ export class TensorBoardWriter {
     this.#log = new EventTail(join(run, 'events.jsonl'));
   }
 
-  /** To be called after every event of the run: writes what the log holds beyond the last call. */
+  /** Call after every event of the run: writes what was logged since the last call. */
   update(): void {
     const { anew, events } = this.#log.read();
     if (anew) this.close();

@@ -104,7 +104,7 @@ test('flags become a config; values are YAML', () => {
     evaluation: { cutoffs: [1, 10] },
   });
   expect(() => parseAssignments(['model.d'])).toThrow(UserError);
-  expect(() => parseAssignments(['model.d=['])).toThrow('no YAML');
+  expect(() => parseAssignments(['model.d=['])).toThrow('not valid YAML');
 });
 
 test('files: YAML, modules, and what is neither', async () => {
@@ -113,7 +113,7 @@ test('files: YAML, modules, and what is neither', async () => {
   writeFileSync(join(folder, 'run.mjs'), 'export default { epochs: 3 };');
   expect(await readConfigFile(join(folder, 'run.mjs'))).toEqual({ epochs: 3 });
   writeFileSync(join(folder, 'list.yaml'), '- 1\n');
-  await expect(readConfigFile(join(folder, 'list.yaml'))).rejects.toThrow('no mapping');
+  await expect(readConfigFile(join(folder, 'list.yaml'))).rejects.toThrow('not a mapping');
   await expect(readConfigFile(join(folder, 'absent.yaml'))).rejects.toThrow('absent.yaml');
 });
 

@@ -37,7 +37,7 @@ const INVALID_ENCODING = 'invalid encoding';
 
 export type Staged = Pick<PrepareReport, 'files' | 'rows' | 'bad'>;
 
-/** Range of stored action codes. */
+/** Largest stored action code. */
 const LARGEST_CODE = 2 ** 31 - 1;
 
 export interface StageOptions {

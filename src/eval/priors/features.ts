@@ -1,11 +1,11 @@
-// Names of what the log knows of a next event, and the sparse part of it for one history.
+// Names of the features that the log's priors use, and their sparse part for one history.
 //
-//   item features   of every item, whoever asks: how popular it is, and was lately; `base` is the mixture's part of them
-//   own items       of a user's earlier items: how long ago (counted in different items), how often, right now
-//   successors      of items that followed the last ones: at once or soon, in everybody's history or in this user's own
-//   mixture         how much more probable the components of the mixture make an item than `base` does
+//   item features   of every item, independent of the user: popularity, recent popularity, and the mixture's `base`
+//   own items       of a user's earlier items: how long ago (counted in distinct items), how often, whether it is the last
+//   successors      of items that followed the last ones: directly or soon, in all histories or in this user's
+//   mixture         the log-probability that the sparse components add to `base`
 //
-// The components are distributions over the catalogue: the first of them sparse, the last three of every item.
+// The components are distributions over the catalogue: sparse ones first, the last three over all items.
 
 export const ITEM_FEATURES = ['popularity', 'recentPopularity', 'base'] as const;
 export const SPARSE_FEATURES = [
@@ -21,7 +21,7 @@ export const SPARSE_FEATURES = [
   'mixture',
 ] as const;
 
-/** Named after the oldest of the places in the history that they look from. */
+/** Named after the oldest history position that they use. */
 export const SPARSE_COMPONENTS = [
   'successor1',
   'successor2',
@@ -42,13 +42,13 @@ export const COMPONENTS = [...SPARSE_COMPONENTS, 'popularity', 'recentPopularity
 const F = SPARSE_FEATURES.length;
 const K = SPARSE_COMPONENTS.length;
 
-/** Of one history; all items that are not listed have zeros. */
+/** Features of one history; unlisted items have zeros. */
 export class SparseFeatures {
-  /** [n] different items. */
+  /** [n] distinct items. */
   readonly items: number[] = [];
-  /** [n * F] The mixture's own feature is 0: it follows from `parts` and the shares. */
+  /** [n * F]. The mixture's feature is 0 here: it follows from `parts` and the shares. */
   readonly values: number[] = [];
-  /** [n * K] probabilities that the sparse components give. */
+  /** [n * K] probabilities under the sparse components. */
   readonly parts: number[] = [];
   readonly #rows = new Map<number, number>();
 

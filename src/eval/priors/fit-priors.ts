@@ -1,9 +1,9 @@
-// Weights of the priors for one trained model, from the validation events alone: first the shares of the mixture, then the
-// weights that make the held-out events most probable. The softmax over the catalogue is estimated from alternatives that
-// matter (items with sparse features, the model's own best) and a few drawn uniformly, which stand for all others.
+// Fits the weights of the priors for one trained model on validation events only: first the shares of the mixture, then the
+// weights that maximise the likelihood of the held-out events. The softmax over the catalogue is estimated from relevant
+// alternatives (items with sparse features, the model's best) and a few uniform draws, which represent all others.
 //
-// Each half of the cases is ranked with weights fitted to the other half: so it shows whether the priors help the model, and
-// whether the model helps the priors. Ranks share the cases; all of them find the same weights.
+// Two-fold cross-validation: each half of the cases is ranked with weights fitted on the other half, which shows whether the
+// priors help the model and vice versa. Ranks share the cases; all of them get the same weights.
 
 import type { Communicator } from '../../dist/comm/communicator.js';
 import { joinColumns } from '../../dist/comm/gather-columns.js';
@@ -22,18 +22,18 @@ import { type CasesWithTargets, logitRows, priorCases } from './prior-cases.js';
 import { PriorScorer } from './prior-scorer.js';
 import { FEATURES, namedWeights, type PriorWeights } from './weights.js';
 
-/** Users whose validation events are fitted at most. */
+/** Maximum users whose validation events are used. */
 const MOST_USERS = 4000;
 /** The model's best items among the alternatives of a case. */
 const TOP = 50;
 const RIDGE = 10;
 
 export interface FittedPriors {
-  /** Of the better of the two sums. */
+  /** Weights of the better of the two sums. */
   weights: PriorWeights;
-  /** Cases that were fitted. */
+  /** Number of cases used. */
   cases: number;
-  /** The metric of the model alone, of the sum, and of the priors without the model; each case ranked with weights fitted without it. */
+  /** Cross-validated metric of the model alone, of the sum, and of the priors alone. */
   alone: number;
   together: number;
   without: number;
@@ -41,7 +41,7 @@ export interface FittedPriors {
 
 export interface FitPriorsInput extends Pick<CaseOptions, 'source' | 'maxLength' | 'exclude' | 'targets' | 'ranks'> {
   device: Device;
-  /** Absent: the priors alone are fitted, a blend of the baselines. */
+  /** If absent, the priors alone are fitted: a blend of the baselines. */
   ranked?: Model;
   metric: string;
 }
@@ -109,7 +109,7 @@ export async function fitPriors({ device, ranked, metric, ...input }: FitPriorsI
   };
 }
 
-/** The components of the targets of all ranks, case after case. Collective. */
+/** The components of the targets of all ranks, by case. Collective. */
 async function allTargets(world: Communicator, own: readonly Float64Array[]): Promise<Float64Array[]> {
   const K = COMPONENTS.length;
   const { all } = await joinColumns(world, { all: Float64Array.from(own.flatMap(parts => Array.from(parts))) });

@@ -1,7 +1,7 @@
-// Conditional logit: weights w that make the chosen alternative of every case most probable under softmax(w . x + offset)
-// over its alternatives, less a quadratic penalty for leaving the start. The objective is concave, so Newton's method
-// with step halving finds its only maximum. Each case's share of the sums is computed apart and added in the order of the
-// cases, so the same cases give the same bits, whichever ranks have them.
+// Conditional logit: weights w that maximise the likelihood of the chosen alternatives under softmax(w . x + offset), minus a
+// quadratic penalty on the distance from the start. The objective is concave, so Newton's method with step halving finds its
+// maximum. Each case's terms are computed separately and added in the order of the cases, so the same cases give the same
+// bits on any number of ranks.
 //
 // A alternatives of all cases, F features.
 
@@ -9,27 +9,27 @@ import type { Communicator } from '../../dist/comm/communicator.js';
 import { joinColumns } from '../../dist/comm/gather-columns.js';
 
 export interface Choices {
-  /** [A * F] features, case after case; there may be room behind the last. */
+  /** [A * F] features by case; may have unused capacity at the end. */
   readonly x: Float32Array;
-  /** [A] log of how many items an alternative stands for. */
+  /** [A] log of the number of items that an alternative represents. */
   readonly offset: Float32Array;
   /** Case c has alternatives starts[c] .. starts[c + 1] - 1; the first of them was chosen. */
   readonly starts: readonly number[];
 }
 
 export interface FitOptions {
-  /** [F] where to begin, and what the penalty draws towards. */
+  /** [F] starting point and centre of the penalty. */
   start: Float64Array;
-  /** [F] features that take part; the others keep their start. */
+  /** [F] features to fit; the others stay at their start. */
   free: readonly boolean[];
-  /** Weight of the penalty: half of it times the squared distance. */
+  /** Penalty weight: the penalty is half of it times the squared distance. */
   ridge: number;
-  /** The ranks that have cases, those of the first rank first. */
+  /** The ranks that share the cases, in rank order. */
   world: Communicator;
 }
 
 const MOST_STEPS = 50;
-/** Log-likelihood per case that is no progress any more. */
+/** Convergence threshold in log-likelihood per case. */
 const ENOUGH = 1e-7;
 
 interface Slope {

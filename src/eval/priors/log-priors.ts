@@ -1,6 +1,5 @@
-// What the log knows of a next event without a model, as features of items (features.ts) and as distributions that a
-// mixture is made of (mixture.ts). Both come from the same three sources as the baselines: how popular items are, what
-// followed what, and what the user had before.
+// Predictions of the next event from the log without a model, as features of items (features.ts) and as components of a mixture
+// (mixture.ts). Both use the same sources as the baselines: popularity, successors, and the user's earlier items.
 //
 // V items, F sparse features, K sparse components.
 
@@ -13,20 +12,20 @@ import { SPARSE_COMPONENTS, SPARSE_FEATURES, SparseFeatures } from './features.j
 const F = SPARSE_FEATURES.length;
 const K = SPARSE_COMPONENTS.length;
 const [OWN, AGE, COUNT, LAST, SUCCESSOR, SHARE, CONTEXT, OWN_SUCCESSOR, NEAR] = [0, 1, 2, 3, 4, 5, 6, 7, 8] as const;
-/** Places in the history that a component of successors looks from: up to this one, from behind that of the one before. */
+/** History positions of each successor component: up to this one, starting after the previous component's. */
 const SUCCESSOR_PLACES = [1, 2, 3, 5, 10, 20];
 const NEAR_PLACES = [1, 2, 6, 12];
 const OWN_PARTS = SUCCESSOR_PLACES.length + NEAR_PLACES.length;
 
-/** How many of a user's newest different items, and of an item's most frequent successors, get features. */
+/** Limits on a user's newest distinct items, and on an item's most frequent successors, that get features. */
 const MOST_OWN = 300;
 const MOST_SUCCESSORS = 150;
-/** Items before the last one whose successors are features too, how many of each, and of those before them. */
+/** Number of items before the last one whose successors get features, successors of each, and of still earlier items. */
 const CONTEXT_ITEMS = 5;
 const MOST_CONTEXT = 40;
 const MOST_BEFORE = 10;
 const MOST_NEAR_PAIRS = 2e7;
-/** Share of the events that is recent. */
+/** Share of the events that counts as recent. */
 const RECENT = 0.1;
 
 export class LogPriors {
@@ -38,7 +37,7 @@ export class LogPriors {
   readonly counts: Int32Array;
   /** [V] logarithms of the counts, and of the recent ones. */
   readonly popularities: readonly Float32Array[];
-  /** [V] of each component that knows every item. */
+  /** [V] probabilities under each dense component. */
   readonly distributions: readonly Float64Array[];
 
   constructor(source: SequenceSource, ahead: Ahead) {
@@ -122,7 +121,7 @@ export class LogPriors {
   }
 }
 
-/** Every place back in the history with its component and the place's share of it. */
+/** Calls `take` for every history position with its component and its share of it. */
 function eachPlace(oldest: readonly number[], take: (back: number, component: number, share: number) => void): void {
   oldest.forEach((to, component) => {
     const from = oldest[component - 1] ?? 0;

@@ -1,6 +1,6 @@
-// A mixture of what the baselines know: p(item) = sum of share_k * p_k(item), the shares found by expectation maximisation
-// on held-out events. It adds where a sum of logarithms multiplies: an item that followed one of the last few is
-// likely, whatever followed the others.
+// A mixture of the baselines' distributions: p(item) = sum of share_k * p_k(item), with shares found by expectation maximisation
+// on held-out events. It adds probabilities where a sum of logarithms multiplies them: an item that followed one of the last
+// few items is likely, whatever followed the others.
 //
 // V items, K components, S of them sparse.
 
@@ -10,12 +10,12 @@ import type { LogPriors } from './log-priors.js';
 const K = COMPONENTS.length;
 const S = SPARSE_COMPONENTS.length;
 const ROUNDS = 60;
-/** Cases that every component is taken to explain beforehand. */
+/** Pseudo-count of cases per component. */
 const PRIOR_CASES = 1;
 
 export class Mixture {
   readonly #shares: Float64Array;
-  /** [V] probability by the components of every item. */
+  /** [V] probability under the dense components. */
   readonly #base: Float64Array;
 
   constructor(log: LogPriors, shares: Float64Array) {
@@ -26,12 +26,12 @@ export class Mixture {
     });
   }
 
-  /** Logarithm of the probability that an item has without sparse components. */
+  /** Log-probability of an item without sparse components. */
   base(item: number): number {
     return Math.log(this.#base[item]!);
   }
 
-  /** What the sparse components add to it; `parts` from `at` on are the item's. */
+  /** Increase by the sparse components; the item's `parts` begin at `at`. */
   added(item: number, parts: ArrayLike<number>, at: number): number {
     let sum = 0;
     for (let k = 0; k < S; k++) sum += this.#shares[k]! * parts[at + k]!;
@@ -39,7 +39,7 @@ export class Mixture {
   }
 }
 
-/** [K] probabilities that the components give one item. */
+/** [K] probabilities of one item under the components. */
 export function componentsOf(log: LogPriors, sparse: SparseFeatures, item: number): Float64Array {
   const row = sparse.find(item);
   return Float64Array.from({ length: K }, (_, k) => {
@@ -48,7 +48,7 @@ export function componentsOf(log: LogPriors, sparse: SparseFeatures, item: numbe
   });
 }
 
-/** [K] shares that make the held-out items most probable; `found` has the components of each, case after case. */
+/** [K] shares that maximise the likelihood of the held-out items; `found` has the components by case. */
 export function fitShares(found: readonly Float64Array[]): Float64Array {
   let shares = new Float64Array(K).fill(1 / K);
   for (let round = 0; round < ROUNDS; round++) {

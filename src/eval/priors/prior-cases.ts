@@ -1,5 +1,5 @@
-// The cases of an evaluation as the priors need them: the model's states on the host, whole histories, and what is left
-// out. States carry normalisation and temperature, so that state . row is the logit that the loss trains.
+// The cases of an evaluation for the priors: the model's states on the host, whole histories, and exclusions. States include
+// normalisation and temperature, so that state . row is the logit of the loss.
 
 import type { SourceBatch } from '../../data/batch/batch-buffer.js';
 import { type RankGroups, singleGroup } from '../../dist/shard/rank-groups.js';
@@ -11,7 +11,7 @@ import { encode, encodeRounds, lastTokens } from '../encode-rounds.js';
 import { placeOf } from '../item-place.js';
 import { type LogitRows, NO_MODEL, type PriorCases } from './prior-scorer.js';
 
-/** The model's item rows, or those of them that are kept here. */
+/** The model's item rows, or this rank's. */
 export async function logitRows(model: Model | undefined, ranks: RankGroups = singleGroup()): Promise<LogitRows> {
   if (!model) return NO_MODEL;
   using tape = new Tape(model.device, { training: false });
@@ -24,7 +24,7 @@ export interface CasesWithTargets extends PriorCases {
   targets: Int32Array;
 }
 
-/** This rank's batches in the order of `evaluationCases`; empty ones where others of the group have more. */
+/** This rank's batches in the order of `evaluationCases`, padded with empty ones if other ranks of the group have more. */
 export async function* priorCases(options: CaseOptions, model: Model | undefined): AsyncGenerator<CasesWithTargets> {
   const batches = caseBatches(options);
   const keep = (batch: SourceBatch): Omit<CasesWithTargets, 'states'> => {
@@ -47,7 +47,7 @@ export async function* priorCases(options: CaseOptions, model: Model | undefined
   for await (const { kept, states } of rounds) yield { ...kept, states };
 }
 
-/** [C, D] states after each sequence, scaled so that their product with a row is the logit. */
+/** [C, D] states after each sequence, scaled so that the dot product with a row is the logit. */
 export function scaledStates(model: Model, batch: JaggedBatch): Promise<Float32Array> {
   const { scorer } = model;
   return encode(model, { batch, at: lastTokens(batch), read: scorer.queries.bind(scorer) });

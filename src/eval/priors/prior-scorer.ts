@@ -2,10 +2,10 @@
 //
 //   score = w_model * logit + w . item features + w . sparse features
 //
-// The first two terms are one dot product: item features are further columns of the item rows, their weights further
-// columns of the query. So the kernels of exact retrieval scan the catalogue; the few items with sparse features are
-// left out there, scored in double precision and merged. Without a model the same code ranks by the priors alone. Where the
-// model's rows are divided over ranks, so are these.
+// The first two terms are one dot product: item features are extra columns of the item rows, their weights extra columns of the
+// query. So the exact retrieval kernels scan the catalogue; the few items with sparse features are excluded there, scored in
+// double precision and merged. Without a model the same code ranks by the priors alone. If the model's rows are sharded over
+// ranks, so are these.
 //
 // C cases, V items, D model width, W = D + item features, F sparse features, k list length.
 
@@ -28,12 +28,12 @@ const F = SPARSE_FEATURES.length;
 const K = SPARSE_COMPONENTS.length;
 /** The mixture's weight is the last of all. */
 const MIXTURE = P + F;
-/** Items that the log knows nothing different of would tie, and ids know the counts of held-out events: a hash decides. */
+/** Items with equal features would tie, and ids leak the counts of held-out events: a hash breaks ties. */
 const TIE = 1e-5 / 2 ** 32;
 
 /** Item rows of the model on the host: logit = state . row, normalisation and temperature included in the two. */
 export interface LogitRows extends ItemPlace {
-  /** [V, D], or the rows that are kept here. */
+  /** [V, D], or this rank's rows. */
   readonly rows: Float32Array;
   /** D. */
   readonly width: number;
@@ -46,7 +46,7 @@ export interface PriorCases {
   readonly states: Float32Array;
   /** [C] all known items of each case, oldest first. */
   readonly histories: readonly Int32Array[];
-  /** [C] ids that are left out of each ranking. */
+  /** [C] ids excluded from each ranking. */
   readonly excluded: readonly ReadonlySet<number>[];
 }
 
@@ -56,7 +56,7 @@ export class PriorScorer {
   readonly #mixture: Mixture;
   readonly #weights: Float64Array;
   readonly #logits: LogitRows;
-  /** [V, W], or the rows that are kept here. */
+  /** [V, W], or this rank's rows. */
   readonly #rows: Float32Array;
   readonly #table: Tensor<'f32'>;
 
@@ -75,7 +75,7 @@ export class PriorScorer {
     this.#table.dispose();
   }
 
-  /** The cases against all items. Collective over the group that has the model's rows. */
+  /** Scores the cases against all items. Collective over the group that has the model's rows. */
   scan(cases: PriorCases): Promise<CatalogueScan> {
     const { shard, group } = this.#logits;
     const items = this.#log.counts.length;
@@ -110,7 +110,7 @@ export class PriorScorer {
     return queries;
   }
 
-  /** What its sparse features add to the score of item i of a list. */
+  /** The contribution of sparse features to the score of item i of a list. */
   #added({ items, values, parts }: SparseFeatures, i: number): number {
     let added = this.#weights[MIXTURE]! * this.#mixture.added(items[i]!, parts, i * K);
     for (let f = 0; f < F; f++) added += this.#weights[1 + P + f]! * values[i * F + f]!;
@@ -118,7 +118,7 @@ export class PriorScorer {
   }
 }
 
-/** [V, W] item rows with the item features as further columns, or the rows that are kept here. */
+/** [V, W] item rows with the item features as extra columns, or this rank's rows. */
 function widen({ rows, width, shard }: LogitRows, log: LogPriors, mixture: Mixture): Float32Array {
   const W = width + P;
   const wide = new Float32Array(ownedRows(log.counts.length, shard) * W);

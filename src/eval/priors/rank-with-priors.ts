@@ -1,4 +1,4 @@
-// A model with its priors, or the priors alone, on the cases of an evaluation: the same figures as rank-cases.ts gives.
+// Ranks the cases of an evaluation with a model and its priors, or with the priors alone; same result type as rank-cases.ts.
 
 import { singleGroup } from '../../dist/shard/rank-groups.js';
 import type { Device } from '../../native/device.js';

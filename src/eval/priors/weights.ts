@@ -1,5 +1,5 @@
-// What a scorer adds up, by name, as it is fitted and stored with the run: weights of the model's logit, of the features of
-// every item and of the sparse ones, and the shares of the mixture.
+// The weights of a scorer by name, as fitted and stored with the run: of the model's logit, of item and sparse features, and the
+// shares of the mixture.
 
 import { z } from 'zod';
 import { COMPONENTS, ITEM_FEATURES, SPARSE_FEATURES } from './features.js';

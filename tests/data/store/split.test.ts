@@ -56,7 +56,7 @@ describe('split', () => {
   });
 
   it.each(['', 'time', 'time:', 'time:8,5', 'user:0.5', 'user:x', 'user:', 'last'])('refuses the rule %j', wrong => {
-    expect(() => parseSplit(wrong, Number)).toThrow(/is no split/);
+    expect(() => parseSplit(wrong, Number)).toThrow(/is not a split/);
   });
 
   it('has a fingerprint that changes with every part of its content', () => {
