@@ -1,9 +1,9 @@
-// A model to carry away: weights, config, vocabulary and metadata in one folder that needs neither the log nor the store.
+// A portable model: weights, config, vocabulary and metadata in one folder, independent of log and store.
 //
 //   bundle.json              config, shapes, checksums of the files, and a checksum of itself
 //   weights.safetensors      as `turbogr export --out` writes them
 //   items.safetensors        the vocabulary of the store
-//   features.safetensors     side features of the items, when the model has any
+//   features.safetensors     side features of the items, if the model has any
 
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -34,7 +34,7 @@ const BUNDLE = z.strictObject({
   fingerprint: z.string(),
   items: z.int().positive(),
   actions: z.int().nonnegative(),
-  /** Units of the timestamps in a day; null when there are none. */
+  /** Units of the timestamps per day; null if there are none. */
   ticksPerDay: z.number().nullable(),
   timeKind: TIME_KIND,
   longestGap: z.number(),
@@ -55,11 +55,11 @@ export function isBundle(path: string): boolean {
 
 export interface BundleReport {
   folder: string;
-  /** The run ranks with priors of the log, which a bundle has not: it ranks by the model alone. */
+  /** Whether the run uses priors of the log, which a bundle lacks: it ranks by the model alone. */
   withoutPriors: boolean;
 }
 
-/** Writes the bundle of a run under a temporary name and moves it into place. A folder that is in the way is refused. */
+/** Writes the bundle of a run atomically. Refuses an existing folder. */
 export async function exportBundle(run: string, out: string, options: OpenRunOptions = {}): Promise<BundleReport> {
   const folder = resolve(out);
   if (existsSync(folder) && readdirSync(folder).length > 0) {
@@ -70,7 +70,7 @@ export async function exportBundle(run: string, out: string, options: OpenRunOpt
     const message = `a bundle cannot hold the code of a custom model, "${opened.kind}"`;
     throw new UserError('own-model', message, 'Export the weights alone: --out <file>.');
   }
-  await opened.source.verify(); // a damaged vocabulary would get a checksum that fits
+  await opened.source.verify(); // otherwise a damaged vocabulary would get a valid checksum
   makeFolder(dirname(folder));
   const temp = claimTemporary(folder);
   rmSync(temp, { recursive: true, force: true });
@@ -122,7 +122,7 @@ function checksumOf(content: Omit<Bundle, 'checksum'>): string {
   return sha256(canonicalJson(content));
 }
 
-/** A bundle, opened for recommending: what OpenRun is for a run, without a log. */
+/** An opened bundle, for recommending: like OpenRun, but without a log. */
 export class OpenBundle {
   readonly config: ResolvedConfig;
   readonly device: Device;
@@ -172,7 +172,7 @@ function readSideFeatures(folder: string, { sideFeatures }: Bundle): SideFeature
   }
 }
 
-/** Every byte of a bundle is checked when it is opened: it is small, and has come from somewhere else. */
+/** All bytes of a bundle are verified on opening: it is small and comes from elsewhere. */
 function readBundle(folder: string): Bundle {
   const refuse = (what: string, cause?: unknown) =>
     new UserError('damaged-bundle', `${folder}: ${what}`, 'Copy it again, or export the run again.', { cause });
@@ -180,13 +180,13 @@ function readBundle(folder: string): Bundle {
   try {
     bundle = BUNDLE.parse(JSON.parse(readTextFile(join(folder, INDEX)) ?? ''));
   } catch (cause) {
-    throw refuse(`${INDEX} is no index of a bundle`, cause);
+    throw refuse(`${INDEX} is not a bundle index`, cause);
   }
   const { checksum, ...content } = bundle;
   if (checksumOf(content) !== checksum) throw refuse(`${INDEX} does not match its checksum`);
   for (const [name, hash] of Object.entries(bundle.files)) {
     const file = join(folder, name);
-    if (!isRegularFile(file)) throw refuse(`${name} is missing, or no regular file`);
+    if (!isRegularFile(file)) throw refuse(`${name} is missing or not a regular file`);
     if (sha256File(file) !== hash) throw refuse(`${name} does not match its checksum: damaged or truncated`);
   }
   return bundle;

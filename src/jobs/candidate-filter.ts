@@ -1,11 +1,11 @@
-// The items a request may be answered with: those that meet its filter and are on its list.
+// The candidate items of a request: those that satisfy its filter and are in its allow list.
 
 import type { ItemColumns } from '../data/items/item-columns.js';
 import { checkFilter, filterItems, type ItemFilter } from '../data/items/item-filter.js';
 import type { Candidates } from '../eval/item-ranker.js';
 import type { KnownItems } from './known-items.js';
 
-/** Different filters whose items are remembered. */
+/** Number of cached filters. */
 const MOST_FILTERS = 100;
 
 export class CandidateFilter {
@@ -18,7 +18,7 @@ export class CandidateFilter {
     this.#columns = columns;
   }
 
-  /** Undefined means the whole catalogue. The same filter gives the same object, so that a batch shares its scan. */
+  /** Undefined means the whole catalogue. Equal filters return the same object, so that a batch shares its scan. */
   choose(filter: ItemFilter, allow?: readonly (string | number)[]): Candidates | undefined {
     const met = this.#met(filter);
     if (!allow) return met;
@@ -42,7 +42,7 @@ export class CandidateFilter {
     return met;
   }
 
-  /** To be called when the columns have changed. */
+  /** Call when the columns have changed. */
   forget(): void {
     this.#filtered.clear();
   }

@@ -1,5 +1,5 @@
-// The items of a model by the log's own ids, and how times are counted: all that recommending needs to know of the data.
-// A run has it from its store, a bundle carries it.
+// The item ids of a model and the unit of times: all the data that recommending needs. From the store of a run, or from a
+// bundle.
 
 import type { TimeKind } from '../data/store/store-index.js';
 import type { Vocabulary } from '../data/store/vocabulary.js';
@@ -7,6 +7,6 @@ import type { Vocabulary } from '../data/store/vocabulary.js';
 export interface Catalogue {
   readonly vocabulary: Vocabulary;
   readonly timeKind: TimeKind;
-  /** The longest time between neighbouring training events of a user, in the unit of the log. */
+  /** The longest gap between consecutive training events of a user, in the unit of the log. */
   readonly longestGap: number;
 }

@@ -1,6 +1,6 @@
-// `loss.kind: auto`: the full softmax where it costs no more than the sampled one. Both are measured on this machine, loss
-// and table update over a batch of this run's size; what was chosen goes into the run's config, so that a resumed run and
-// all ranks train the same loss.
+// `loss.kind: auto`: full softmax if it is about as fast as the sampled one. Both are measured on this machine: loss and table
+// update on a batch of the run's size. The choice is saved in the run's config, so that a resumed run and all ranks use the
+// same loss.
 //
 // T tokens of a lane, V items, D width.
 
@@ -15,14 +15,14 @@ import { GradientSums } from '../optim/gradients.js';
 import { Optimizer } from '../optim/optimizer.js';
 import { Objective } from '../train/objective.js';
 
-/** The full softmax is the exact loss: it may cost so much more. */
+/** Full softmax is the exact loss, so it may cost this factor more. */
 const WORTH = 1.1;
-/** FLOPs of the full softmax that are measured: below a second; the rest is in proportion to the tokens. */
+/** Limit on the measured FLOPs of full softmax: below a second; the result is scaled by tokens. */
 const MEASURED = 2e10;
 const MOST_TOKENS = 4096;
 const ROUNDS = 3;
 
-/** The config with its loss chosen, and why. `known`: what a run that is there has chosen; it is not measured again. */
+/** The config with the chosen loss, and why. `known`: the choice of an existing run, which is not measured again. */
 export async function chooseLoss(
   config: ResolvedConfig,
   items: number,
@@ -45,7 +45,7 @@ export async function chooseLoss(
   return { config: { ...config, loss: { ...config.loss, kind } }, choices };
 }
 
-/** Seconds of one loss, with its gradients and the update of the table; the best of a few. */
+/** Seconds of one loss with gradients and table update; best of a few. */
 async function measure(
   config: ResolvedConfig,
   items: number,

@@ -1,12 +1,12 @@
-// Weights as answers are given by: an item that no event of the log names, known from an items file alone, has the mean row
-// of the items that share its labels. Its own row was never trained. Evaluation takes weights as they were trained.
+// Weights for answering requests: an item without events, known only from an items file, gets the mean row of the items that
+// share its labels, since its own row was never trained. Evaluation uses the weights as trained.
 
 import type { SequenceStore } from '../data/store/sequence-store.js';
 import { type RowShard, WHOLE } from '../util/row-shard.js';
 import type { TensorFile } from '../util/tensor-file.js';
 import { LabelMeans } from './label-means.js';
 
-/** `weights` with rows for cold items; itself where there are none that share a label with others. */
+/** `weights` with rows for cold items; unchanged if none shares a label with others. */
 export function withColdItems(weights: TensorFile, source: SequenceStore): TensorFile {
   const cold = coldItems(source);
   const [, d] = weights.tensors.get('items')?.shape ?? [];
@@ -46,7 +46,7 @@ function placeIn({ index, count }: RowShard, item: number): number {
   return item % count === index ? (item - index) / count : Number.NaN;
 }
 
-/** The part of a row that lies in `into` when it begins at `at`, which may be before or behind it. */
+/** The part of a row that overlaps `into` if it begins at `at`, which may be outside. */
 function put(row: Float32Array, at: number, into: Float32Array): void {
   for (let i = Math.max(0, -at); i < row.length && at + i < into.length; i++) into[at + i] = row[i]!;
 }

@@ -13,7 +13,7 @@ export interface RunComparison extends PairedReport {
   exclude: SavedRanks['exclude'];
 }
 
-/** `b` against `a`: differences are b's figure less a's. Runs on different data or rankings are refused. */
+/** Compares `b` to `a`: differences are b - a. Runs on different data or rankings are refused. */
 export async function compareRuns(a: string, b: string, options: OpenRunOptions = {}): Promise<RunComparison> {
   const [ofA, ofB] = [await runRanks(a, options), await runRanks(b, options)];
   const differences = (['fingerprint', 'exclude', 'targets'] as const)

@@ -1,6 +1,6 @@
-// Vectors of items and users with their original ids, for other systems: the dot product of a user's and an item's is the
-// model's score. Parquet, CSV and JSON lines hold (kind, id, vector); safetensors holds `items` [V, D] and `users` [U, D]
-// with the ids as UTF-8 `*_id_bytes` cut by `*_id_offsets`.
+// Exports vectors of items and users with their original ids: the dot product of a user's and an item's vector is the model's
+// score. Parquet, CSV and JSON lines have (kind, id, vector); safetensors has `items` [V, D] and `users` [U, D] with the ids as
+// UTF-8 `*_id_bytes`, delimited by `*_id_offsets`.
 
 import { SafetensorsWriter, type TensorSpec } from '../util/safetensors.js';
 import { PartFiles } from './part-files.js';
@@ -13,7 +13,7 @@ export interface EmbedOptions {
   /** Ends in .safetensors, .parquet, .csv or .jsonl. */
   out: string;
   kinds: readonly ('items' | 'users')[];
-  /** The moment of the users' vectors, in the unit of the log; by default now. */
+  /** The time of the users' vectors, in the unit of the log; default: now. */
   at?: number | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The whole job of evaluation: a run's chosen weights on held-out events, the baselines on the same cases.
+// The evaluation job: a run's chosen weights on held-out events, and the baselines on the same cases.
 
 import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';
@@ -20,25 +20,25 @@ import type { Model } from '../nn/model.js';
 import { OpenRun } from './open-run.js';
 import type { ModelBuilder } from './train-options.js';
 
-/** Lists of this length are looked at for coverage and popularity. */
+/** List length for coverage and popularity. */
 const LIST_LENGTH = 10;
 
 export interface EvaluateOptions {
   part?: 'validation' | 'test';
-  /** Left out of the ranking; by default as in the run's config. */
+  /** Excluded from the ranking; default: as in the run's config. */
   exclude?: 'history' | 'input' | 'none';
   threads?: number;
-  /** The run's own model, when it was trained with one. */
+  /** The run's custom model, if it was trained with one. */
   model?: ModelBuilder;
-  /** Where the run's sequence store is now, when it was moved. */
+  /** The run's sequence store, if it was moved. */
   store?: string;
-  /** Compare the store with its checksums meanwhile (default true). */
+  /** Verify the store's checksums concurrently (default true). */
   verify?: boolean;
   /** Figures by history length, target popularity, and new or repeated targets (default false). */
   segments?: boolean;
 }
 
-/** Evaluates the run in a folder, with the weights that validation chose. */
+/** Evaluates the run in a folder, with the weights chosen on validation. */
 export async function evaluate(path: string, options: EvaluateOptions = {}): Promise<EvaluationReport> {
   const { part = 'test', exclude, verify = true, segments = false, ...opening } = options;
   using run = new OpenRun(path, opening);
@@ -63,13 +63,13 @@ export interface EvaluateModelInput {
   /** Weights of the log's priors; the model alone when absent. */
   priors?: PriorWeights;
   segments?: boolean;
-  /** The ranks that evaluate together; by default this one alone. */
+  /** The ranks that evaluate together; default: this one alone. */
   ranks?: RankGroups;
 }
 
 export interface Evaluated {
   report: EvaluationReport;
-  /** Of the model as it recommends. */
+  /** Ranks of the model as used for recommending. */
   ranks: RankedCases;
 }
 

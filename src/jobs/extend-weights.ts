@@ -1,6 +1,6 @@
-// Weights of a run for a catalogue that has grown: rows that were there stay as they are. A new item starts as the mean of
-// its neighbours, the known items right before and after it in the histories; without any, as the mean of the known items
-// that share a label of its features; else as the mean of all. Other tables that grew start new rows as the mean of the old.
+// Extends a run's weights to a larger catalogue: existing rows are unchanged. A new item starts as the mean of its neighbours,
+// the known items directly before and after it in the histories; without any, as the mean of known items that share a feature
+// label; otherwise as the mean of all. New rows of other tables start as the mean of the old ones.
 //
 // V rows of a table, D width.
 
@@ -16,16 +16,16 @@ import type { TensorFile } from '../util/tensor-file.js';
 import { addRow, LabelMeans } from './label-means.js';
 
 export interface ExtendedWeights {
-  /** New items that started from neighbours, from features, and from the mean of all. */
+  /** Numbers of new items initialised from neighbours, from features, and from the overall mean. */
   neighbours: number;
   features: number;
   neither: number;
 }
 
 export interface ExtendWeightsInput {
-  /** The weights so far. */
+  /** The existing weights. */
   weights: TensorFile;
-  /** Names and shapes that are wanted. */
+  /** Required names and shapes. */
   model: Pick<Model, 'all'>;
   source: SequenceStore;
   /** Items that have trained rows; ids from here on are new. */
@@ -60,7 +60,7 @@ export function extendWeights({ weights, model, source, known, out }: ExtendWeig
   return report;
 }
 
-/** Tables have a row per id and may grow; everything else has the shape of the architecture. */
+/** Tables have one row per id and may grow; other shapes are fixed by the architecture. */
 function isTable(name: string): boolean {
   return name === 'items' || name === 'actions' || name.startsWith('features.');
 }

@@ -1,4 +1,4 @@
-// Items and histories of a request, from the log's own ids to dense ones; what the model does not know is refused or skipped.
+// Translates items and histories of a request from original to dense ids; unknown items are refused or skipped.
 
 import type { Sequence } from '../data/store/sequence-store.js';
 import type { History } from '../eval/item-ranker.js';
@@ -7,11 +7,11 @@ import type { Catalogue } from './catalogue.js';
 import { presentMoment } from './moment.js';
 import type { HistoryEvent, HistoryInput, RecommendOptions } from './recommend-request.js';
 
-/** Stands for a time that was not given. */
+/** Placeholder for a missing time. */
 const UNTIMED = -1;
-/** Ids that are remembered, about 100 bytes each. */
+/** Number of cached ids, about 100 bytes each. */
 const MOST_IDS = 1_000_000;
-/** Nanoseconds of our days are above 2^53: they come rounded to 256 ns, which no time bucket tells apart. */
+/** Current times in nanoseconds exceed 2^53: they are rounded to 256 ns, which no time bucket distinguishes. */
 const LATEST = 2 ** 62;
 
 export class KnownItems {
@@ -23,12 +23,12 @@ export class KnownItems {
     this.#catalogue = catalogue;
   }
 
-  /** Items that have a name. */
+  /** Number of items with an original id. */
   get count(): number {
     return this.#catalogue.vocabulary.size;
   }
 
-  /** Dense id by the log's; remembered, since histories name the same items again and again. */
+  /** Dense id of an original; cached, since histories repeat items. */
   find(item: string | number): number | undefined {
     const known = this.#ids.get(item);
     if (known !== undefined) return known;
@@ -49,7 +49,7 @@ export class KnownItems {
     );
   }
 
-  /** In dense ids; undefined when nothing of it is known. A server does this for every request: one pass, no copies. */
+  /** A history in dense ids; undefined if no item is known. Runs for every request of a server: one pass, no copies. */
   history(history: HistoryInput, options: RecommendOptions): History | undefined {
     const items = new Int32Array(history.length);
     const times = new Float64Array(history.length);
@@ -77,7 +77,7 @@ export class KnownItems {
     };
   }
 
-  /** A history of the log itself, whose ids are dense already; undefined when it is empty. */
+  /** A history of the log, whose ids are already dense; undefined if empty. */
   logged({ items, times, actions }: Sequence, options: RecommendOptions): History | undefined {
     const last = times?.at(-1);
     if (items.length === 0) return undefined;
@@ -93,7 +93,7 @@ export class KnownItems {
   #checked(time: number): number {
     if (time >= 0 && time < LATEST && Number.isInteger(time)) return time;
     const remedy = `Times are whole numbers in the unit of the log (${this.#catalogue.timeKind}), from 0 on.`;
-    throw new UserError('bad-time', `${time} is no time`, remedy);
+    throw new UserError('bad-time', `${time} is not a time`, remedy);
   }
 
   #now(last: number): number {
@@ -102,13 +102,13 @@ export class KnownItems {
   }
 }
 
-/** Requests from plain JavaScript are not checked by a compiler. */
+/** Requests from plain JavaScript are not type-checked. */
 function eventOf(given: HistoryInput[number] | null): HistoryEvent {
   const event = typeof given === 'object' ? given : { item: given };
   if (event && ['string', 'number'].includes(typeof event.item)) return event;
   throw new UserError(
     'bad-history',
-    `a history holds ${JSON.stringify(given)}`,
+    `a history contains ${JSON.stringify(given)}`,
     'Give each event as an item id, or as { item, time, action }.',
   );
 }

@@ -1,4 +1,4 @@
-// Mean rows of known items by the labels of their features: where items start that have no events of their own to learn from.
+// Mean rows of known items by feature label: initial values for items without events.
 //
 // V rows of the item table, D width.
 

@@ -1,5 +1,5 @@
-// What a model never gets to see, counted, so that nothing is dropped silently: rows that preparing refused, and events
-// that lie further back than the model's length.
+// Counts what a model never sees, so that nothing is dropped silently: rows rejected by `prepare`, and events older than the
+// model's length.
 
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -14,17 +14,17 @@ const REPORT = z.object({
   columns: z.record(z.string(), z.string()),
   /** Roles whose column was guessed by its name. */
   guessed: z.array(z.string()),
-  /** How columns were read, where that was not a matter of course. */
+  /** Notes on how columns were interpreted. */
   notes: z.array(z.string()),
   filters: z.array(z.object({ name: z.string(), removed: z.int() })),
 });
-/** What `prepare` said about the log, as far as training repeats it. */
+/** The part of the `prepare` report that training repeats. */
 export type PreparedSummary = z.infer<typeof REPORT> & {
   /** The file with all bad rows. */
   rejects: string;
 };
 
-/** From the store's report; undefined when it has none that can be read, which is no reason not to train. */
+/** From the store's report; undefined if it is missing or unreadable, which does not prevent training. */
 export function readPreparedSummary(store: string): PreparedSummary | undefined {
   try {
     const report = REPORT.parse(JSON.parse(readTextFile(join(store, 'report.json')) ?? ''));
@@ -34,7 +34,7 @@ export function readPreparedSummary(store: string): PreparedSummary | undefined 
   }
 }
 
-/** Under `window: latest` a user's oldest events are never trained on; sliding windows cover all. */
+/** With `window: latest` a user's oldest events are not trained on; sliding windows cover all. */
 export function countUntrained(
   { split, users }: Pick<SequenceSource, 'split' | 'users'>,
   { window, model, trainOn }: ResolvedConfig,

@@ -1,5 +1,5 @@
-// What a run was prepared from: which files, how they were then, with which options. Asked for again, the same command
-// must mean the same data; a log that has grown, another file of the same name or another column is told by name.
+// Records what a run was prepared from: files, their state, and options. The same command must mean the same data: a log that
+// has grown, a replaced file or another column is reported.
 
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createHash } from 'node:crypto';
@@ -10,12 +10,12 @@ import { UserError } from '../util/errors.js';
 import { canonicalJson } from '../util/hash.js';
 import { isRegularFile } from '../util/regular-file.js';
 
-/** Columns and filters for preparing a log; files and place are known. */
+/** Columns and filters for preparing a log, without files and output. */
 export type PrepareChoices = Omit<PrepareInput, 'files' | 'out' | 'force'>;
 
-/** Options that never change the store, and the list of items, which is compared by its content. */
+/** Options that do not affect the store, and the items file, which is compared by content. */
 const INDECISIVE = ['files', 'itemsFile', 'out', 'force', 'memory', 'threads', 'maxBad'];
-/** Options that are guessed when left out, so that giving the guessed name is no change. */
+/** Options with guessed defaults: giving the guessed name is not a change. */
 const ROLES = ['user', 'item', 'time', 'action', 'rating'];
 
 interface FileState {
@@ -24,7 +24,7 @@ interface FileState {
   modified: number;
 }
 
-/** Names with * or ? stand for the files that fit, in the order of their names. */
+/** Expands names with * or ? to the matching files, in order of their names. */
 export async function expandFiles(patterns: readonly string[]): Promise<string[]> {
   const isPattern = (name: string) => !existsSync(name) && /[*?[]/.test(name);
   if (!patterns.some(isPattern)) return [...patterns];
@@ -39,7 +39,7 @@ export async function expandFiles(patterns: readonly string[]): Promise<string[]
     }
     const found = await connection.runAndReadAll('SELECT file FROM glob($1) ORDER BY file', [pattern]);
     const files = found.getRowsJson().flatMap(([file]) => (typeof file === 'string' ? [file] : []));
-    if (files.length === 0) throw new UserError('no-file', `no file fits '${pattern}'`, 'Check the path.');
+    if (files.length === 0) throw new UserError('no-file', `no file matches '${pattern}'`, 'Check the path.');
     expanded.push(...files);
   }
   connection.closeSync();
@@ -47,12 +47,12 @@ export async function expandFiles(patterns: readonly string[]): Promise<string[]
   return expanded;
 }
 
-/** All files that decide the store: the log, and lists of items and features. */
+/** All files that determine the store: the log, and items and feature files. */
 function inputFiles(files: readonly string[], { itemsFile, features = [] }: PrepareChoices): string[] {
   return [...files, ...(itemsFile === undefined ? [] : [itemsFile]), ...features.flatMap(table => table.files)];
 }
 
-/** The time of change is that of the inode: unlike the time of modification, no tool sets it back after an edit. */
+/** Uses ctime: unlike mtime, tools cannot reset it after an edit. */
 function stateOf(path: string): FileState {
   const { size, ctimeMs } = statSync(path);
   return { path, bytes: size, modified: ctimeMs };
@@ -71,14 +71,14 @@ function decisiveOptions(choices: PrepareChoices): Record<string, unknown> {
   );
 }
 
-/** Describes the input while `work` prepares it; a file that changes meanwhile is refused. */
+/** Records the input while `work` prepares it; fails if a file changes meanwhile. */
 export async function recordInput<T extends { columns: Readonly<Record<string, string>> }>(
   { run, files, choices }: { run: string; files: readonly string[]; choices: PrepareChoices },
   work: () => Promise<T>,
 ): Promise<{ input: LogInput; result: T }> {
   const options = decisiveOptions(choices);
   const before = inputFiles(files, choices).map(stateOf);
-  // What is no regular file is refused by the work; reading a pipe here would take its content away.
+  // Non-regular files are refused by the work; reading a pipe here would consume it.
   const hashes = Promise.all(before.map(async ({ path }) => (isRegularFile(path) ? await hashFile(path) : '')));
   hashes.catch(() => undefined); // awaited after the work, whose own error comes first
   const result = await work();
@@ -86,7 +86,7 @@ export async function recordInput<T extends { columns: Readonly<Record<string, s
   for (const state of before) {
     const after = stateOf(state.path);
     if (after.bytes === state.bytes && after.modified === state.modified) continue;
-    throw new UserError('input-changed', `${state.path} changed while it was being read`, 'Give the command again.');
+    throw new UserError('input-changed', `${state.path} changed while it was being read`, 'Run the command again.');
   }
   const described = before.map(({ path, bytes, modified }, i) => ({
     place: placeOf(run, path),
@@ -97,7 +97,7 @@ export async function recordInput<T extends { columns: Readonly<Record<string, s
   return { input: { files: described, options, columns: { ...result.columns } }, result };
 }
 
-/** In what the input differs from the one that the run was prepared from; nothing when it is the same. */
+/** Differences between the input and what the run was prepared from; empty if none. */
 export async function inputChanges(
   run: RunFolder,
   known: LogInput,

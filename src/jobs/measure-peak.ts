@@ -1,5 +1,5 @@
-// The FMA peak of the device's threads, FLOP/s, measured: what MFU is a share of. The best of a few short tries, since
-// the first ones wake the cores up.
+// Measures the FMA peak of the device's threads in FLOP/s, the denominator of MFU. Best of a few short tries, since the first
+// ones wake up the cores.
 
 import type { Device } from '../native/device.js';
 

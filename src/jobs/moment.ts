@@ -1,13 +1,12 @@
-// The moment to recommend for. A model that reads times knows the gaps that occur in its log; a longer one lies in time
-// buckets that no training step has touched. So "now", long after an old log ended, counts as the longest gap that the
-// log has between two events of a user.
+// The time to recommend for. A model with time bias has only seen gaps that occur in its log; longer ones are in untrained time
+// buckets. So "now", long after the end of an old log, is limited to the longest gap between two events of a user in the log.
 
 import type { SequenceStore } from '../data/store/sequence-store.js';
 import type { TimeKind } from '../data/store/store-index.js';
 
 const PER_MILLISECOND = { s: 1e-3, ms: 1, us: 1e3, ns: 1e6 };
 
-/** The longest time between neighbouring training events of a user, in the unit of the log. */
+/** The longest gap between consecutive training events of a user, in the unit of the log. */
 export function longestGap(source: SequenceStore): number {
   if (!source.hasTime) return 0;
   const { trainEnd } = source.split;
@@ -21,13 +20,13 @@ export function longestGap(source: SequenceStore): number {
   return gap;
 }
 
-/** Now in the unit of the log, kept within [last, last + gap]; `last` for a log that has an order and no times. */
+/** Now in the unit of the log, clamped to [last, last + gap]; `last` for a log without times. */
 export function presentMoment(kind: TimeKind, last: number, gap: number): number {
   const now = currentTime(kind);
   return now === undefined ? last : Math.min(Math.max(now, last), last + gap);
 }
 
-/** The clock in the unit of the log; undefined for a log that has an order and no times. */
+/** The current time in the unit of the log; undefined for a log without times. */
 export function currentTime(kind: TimeKind): number | undefined {
   return kind === 'order' ? undefined : Math.floor(Date.now() * PER_MILLISECOND[kind]);
 }

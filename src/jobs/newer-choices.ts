@@ -1,5 +1,5 @@
-// How a newer log is read: as the one before it was. Filters on counts are left out, since a day's log alone says nothing
-// about how often a user or an item occurs; ids are read as the store has them.
+// Options for reading a newer log: those of the previous one, except count filters, since one day's log does not tell how often
+// a user or an item occurs; ids have the store's types.
 
 import { PREPARE_OPTIONS } from '../data/prepare/options.js';
 import type { SequenceStore } from '../data/store/sequence-store.js';
@@ -8,7 +8,7 @@ import { readPreparedSummary } from './left-out.js';
 import type { PrepareChoices } from './log-input.js';
 
 const ROLES = ['user', 'item', 'time', 'action', 'rating'] as const;
-/** Of the log before, and not of a newer one. */
+/** Options that apply only to the original log. */
 const LEFT_OUT = ['minUser', 'minItem', 'kCore', 'catalogue', 'from', 'to', 'split', 'format', 'itemsDialect'];
 
 export function newerChoices(parent: RunFolder, base: SequenceStore, given: PrepareChoices = {}): PrepareChoices {

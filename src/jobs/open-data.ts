@@ -1,5 +1,5 @@
-// The data of a run: a prepared store, or a log that is prepared first, into the run's folder. A run that has begun keeps
-// its store; when the log is no longer the one it was prepared from, that is refused with the choices there are.
+// The data of a run: a prepared store, or a log that is first prepared into the run's folder. An existing run keeps its store; if
+// the log has changed since, the run is refused with the available options.
 
 import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ export interface DataOptions {
   /** A store's folder, or the files of a log. */
   data: string | readonly string[];
   prepare?: PrepareChoices;
-  /** Prepare the log again and start the run anew, although the folder holds a run on it. */
+  /** Prepare the log again and restart the run, although the folder holds a run on it. */
   reprepare?: boolean;
   onPrepare?: (progress: Progress) => void;
   signal?: AbortSignal;
@@ -23,11 +23,11 @@ export interface DataOptions {
 
 export interface RunData {
   source: SequenceStore;
-  /** What the store was prepared from, when the run did it. */
+  /** What the store was prepared from, if the run prepared it. */
   input?: LogInput;
 }
 
-/** Checks what can be known before the run's folder is made. */
+/** Checks that are possible before the run's folder is created. */
 export async function findData({
   data,
   prepare: choices,
@@ -50,17 +50,17 @@ export async function findData({
   return { files };
 }
 
-/** The folder of a run is easily taken for its data. */
+/** The folder of a run is easily mistaken for its data. */
 function refuseRun(folder: string): void {
   if (!RunFolder.exists(folder)) return;
   throw new UserError(
     'is-a-run',
     `${folder} is a run, not a store or a log`,
-    `To go on with it: npx turbogr resume ${folder}. To train another run on its data: npx turbogr train ${join(folder, 'store')}`,
+    `To continue it: npx turbogr resume ${folder}. To train another run on its data: npx turbogr train ${join(folder, 'store')}`,
   );
 }
 
-/** A store is prepared already: columns and filters would be ignored. */
+/** Columns and filters would be ignored for a prepared store. */
 function refuseChoices(store: string, choices: PrepareChoices = {}): void {
   const given = Object.entries(choices).filter(([, value]) => value !== undefined);
   if (given.length === 0) return;
@@ -72,7 +72,7 @@ function refuseChoices(store: string, choices: PrepareChoices = {}): void {
   );
 }
 
-/** The data of the run in the folder `run`, which this process holds. */
+/** The data of the run in the folder `run`, which this process has locked. */
 export async function openData(
   options: DataOptions,
   found: { store: string } | { files: string[] },
@@ -105,13 +105,13 @@ function changed(run: string, files: readonly string[], changes: readonly string
   return new UserError(
     'input-changed',
     `${run} was trained on other data than ${files.join(', ')}: ${changes.join('; ')}`,
-    `Train a new run: --run <folder>. Or prepare the log again and start this run anew, losing its weights: --reprepare. ` +
-      `Or go on from its weights with newer events, as a new run: npx turbogr update ${run} ${files.join(' ')}. ` +
-      `Or go on with the data as it was: npx turbogr resume ${run}`,
+    `Train a new run: --run <folder>. Or prepare the log again and restart this run, losing its weights: --reprepare. ` +
+      `Or continue from its weights with newer events, as a new run: npx turbogr update ${run} ${files.join(' ')}. ` +
+      `Or continue with the original data: npx turbogr resume ${run}`,
   );
 }
 
-/** `run.json` goes first: a folder without it holds no run, whatever else is in it. */
+/** `run.json` is removed first: a folder without it is not a run. */
 function forgetRun(run: string): void {
   for (const name of ['run.json', 'checkpoints', 'events.jsonl', 'report.json', 'priors.json', 'ranks.safetensors']) {
     rmSync(join(run, name), { recursive: true, force: true });

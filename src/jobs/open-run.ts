@@ -1,4 +1,4 @@
-// A trained run, opened for use: its data, its device, and its model with the weights that are the run's result.
+// A trained run, opened for use: its data, a device, and the model with the run's chosen weights.
 
 import { Device } from '../native/device.js';
 import { Model } from '../nn/model.js';
@@ -18,15 +18,15 @@ import type { ModelBuilder } from './train-options.js';
 
 export interface OpenRunOptions {
   threads?: number;
-  /** The run's own model, when it was trained with one. */
+  /** The run's custom model, if it was trained with one. */
   model?: ModelBuilder;
-  /** Weights of this safetensors file instead of the run's, such as ones edited or averaged elsewhere. */
+  /** A safetensors file with other weights, such as ones edited or averaged elsewhere. */
   weights?: string;
-  /** Where the run's sequence store is now, when it was moved. */
+  /** The run's sequence store, if it was moved. */
   store?: string;
 }
 
-/** How the rows of items are taken that no event names: from items that share their labels, for answers, or as they are. */
+/** Rows of items without events: derived from items that share their labels, for answers, or as trained. */
 export type ColdItems = 'from-labels' | 'as-trained';
 
 export class OpenRun {
@@ -75,7 +75,7 @@ export class OpenRun {
   }
 }
 
-/** The store of a run, where it was or where `moved` says; another store than the run's is refused. */
+/** The store of a run, at its recorded path or at `moved`; any other store is refused. */
 export function openStore(run: RunFolder, moved?: string): SequenceStore {
   const { store: place, fingerprint, content } = run.description;
   const folder = moved ?? run.find(place);
@@ -85,7 +85,7 @@ export function openStore(run: RunFolder, moved?: string): SequenceStore {
   } catch (error) {
     if (!(error instanceof UserError) || error.code !== 'not-a-store') throw error;
     const message = `the sequence store of ${run.path} is not at ${folder}`;
-    throw new UserError('no-store', message, 'Say where it is now: --store <folder>.', { cause: error });
+    throw new UserError('no-store', message, 'Give its current path: --store <folder>.', { cause: error });
   }
   if (store.fingerprint === fingerprint && store.content === content) return store;
   throw new UserError(

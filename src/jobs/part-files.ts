@@ -1,5 +1,5 @@
-// A long list written in parts, so that it can be interrupted: `<out>.parts/` holds a file per part, each there whole or not
-// at all, and `list.json`, which says what list it is. When all parts are there they become one file, and the folder goes.
+// Writes a long list in parts, so that it can be interrupted: `<out>.parts/` has one atomically written file per part, and
+// `list.json`, which identifies the list. When all parts exist they are joined to one file, and the folder is removed.
 
 import {
   createReadStream,
@@ -21,21 +21,25 @@ const ENDINGS = ['csv', 'jsonl', 'parquet'] as const;
 export type ListFormat = (typeof ENDINGS)[number];
 const MEMORY_BYTES = 512e6;
 
-/** By the ending of the file's name. */
+/** By the file's extension. */
 export function listFormat(out: string): ListFormat {
   const format = ENDINGS.find(ending => out.endsWith(`.${ending}`));
   if (format) return format;
-  throw new UserError('bad-format', `${out} ends in none of ${ENDINGS.join(', ')}`, 'Name the file with one of them.');
+  throw new UserError(
+    'bad-format',
+    `${out} does not end in one of ${ENDINGS.join(', ')}`,
+    'Use one of these extensions.',
+  );
 }
 
-/** Before there is a list of ours, only its temporary file can be ours. */
+/** Before `list.json` exists, only its temporary file can be ours. */
 function holdsOther(folder: string): boolean {
   return existsSync(folder) && readdirSync(folder).some(name => !name.startsWith('.list.json.'));
 }
 
 export interface PartFilesOptions {
   out: string;
-  /** Whatever decides the content: parts of another list are not taken. */
+  /** Everything that determines the content: parts of another list are not used. */
   identity: unknown;
   /** Columns with their types in DuckDB, for Parquet. */
   columns: Readonly<Record<string, string>>;
@@ -79,7 +83,7 @@ export class PartFiles {
     writeFileAtomic(this.#path(part), rows.map(row => `${line(row)}\n`).join(''));
   }
 
-  /** One file of `parts` parts, there whole or not at all. */
+  /** Joins `parts` parts into one file, atomically. */
   async finish(parts: number): Promise<void> {
     const { out, columns } = this.#options;
     const temp = join(this.#folder, `whole.${this.#format}`);

@@ -1,4 +1,4 @@
-// The priors of a run: fitted once after training, kept in `priors.json`, used by whoever opens the run.
+// The priors of a run: fitted once after training, stored in `priors.json`, used whenever the run is opened.
 
 import { z } from 'zod';
 import type { ResolvedConfig } from '../config/schema.js';
@@ -18,11 +18,11 @@ const PRIORS_FILE = z.strictObject({
   format: z.literal('turbogr-priors'),
   /** The run that they belong to. */
   identity: z.string(),
-  /** Null: they did not help on validation, and the model stands alone. */
+  /** Null: they did not help on validation, so the model is used alone. */
   weights: PRIOR_WEIGHTS.nullable(),
-  /** Validation events that were fitted. */
+  /** Number of validation events used. */
   cases: z.int(),
-  /** Metric of the model alone, with priors, and of the priors without it, each case ranked with weights that were fitted without it. */
+  /** Cross-validated metric of the model alone, with priors, and of the priors alone. */
   metric: z.string(),
   alone: z.number(),
   together: z.number(),
@@ -30,7 +30,7 @@ const PRIORS_FILE = z.strictObject({
   /** SHA-256 of all of the above. */
   checksum: z.string(),
 });
-/** As far as it says whether there are priors. */
+/** The part that tells whether there are priors. */
 const REPORT = z.object({
   reason: z.string(),
   priors: z.object({ weights: PRIOR_WEIGHTS.nullable() }).optional(),
@@ -48,7 +48,7 @@ export interface FitRunInput {
 /** What `priors.json` holds. */
 export type RunPriors = Omit<z.infer<typeof PRIORS_FILE>, 'format' | 'identity' | 'checksum'>;
 
-/** Fits the priors on validation where the config wants them and there are events that the model was not trained on. Collective. */
+/** Fits the priors on validation, if configured and if there are events that the model was not trained on. Collective. */
 export async function fitRunPriors({ run, model, source, config, ranks }: FitRunInput): Promise<RunPriors | undefined> {
   if (config.priors === 'off' || config.trainOn !== 'train' || !hasValidation(source)) return undefined;
   const { exclude, targets, metric } = config.evaluation;
@@ -74,7 +74,7 @@ export async function fitRunPriors({ run, model, source, config, ranks }: FitRun
   return priors;
 }
 
-/** Undefined when the run has none. Edited, damaged or missing ones are refused: the run would rank in another way. */
+/** Undefined if the run has none. Edited, damaged or missing ones are refused: the run would rank differently. */
 export function readRunPriors(run: RunFolder): PriorWeights | undefined {
   const refuse = (what: string) =>
     new UserError('bad-priors', `${run.priors} ${what}`, `Fit them again: npx turbogr resume ${run.path}`);

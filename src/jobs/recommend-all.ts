@@ -1,34 +1,34 @@
-// Recommendations for every user of the log, to a file: streamed, in memory that does not depend on the number of users, and
-// resumable: after an interruption the same command goes on behind the last part that was written.
+// Recommendations for every user of the log, to a file: streamed in constant memory, and resumable: after an interruption the same
+// command continues after the last written part.
 
 import type { Recommender } from './recommend.js';
 import type { RecommendOptions } from './recommend-request.js';
 import { listFormat, PartFiles } from './part-files.js';
 
-/** Users of one part: what an interruption costs at most. */
+/** Users per part: the most that an interruption can lose. */
 const PART_USERS = 4096;
-/** Users of one jagged batch. */
+/** Users per jagged batch. */
 const BATCH_USERS = 128;
 
 export interface RecommendAllOptions extends RecommendOptions {
   /** A file that ends in .parquet, .csv or .jsonl. */
   out: string;
   onProgress?: (users: number, of: number) => void;
-  /** Ends after the part under way; the next call goes on. */
+  /** Stops after the current part; the next call resumes. */
   signal?: AbortSignal;
 }
 
 export interface RecommendAllReport {
   users: number;
   rows: number;
-  /** Users whose lists were there already. */
+  /** Users whose lists already existed. */
   resumed: number;
   done: boolean;
 }
 
 /**
- * One row per user and rank: user, rank, item, score, basis. Without `at` the moment is now, so parts that were written
- * before an interruption are of an earlier moment than the rest.
+ * One row per user and rank: user, rank, item, score, basis. Without `at` the current time is used, so parts written before an
+ * interruption have an earlier time than the rest.
  */
 export async function recommendAll(
   recommender: Recommender,

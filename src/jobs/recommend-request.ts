@@ -1,8 +1,8 @@
-// What a recommender is asked, in the log's own ids, and what it answers.
+// Requests to a recommender and its answers, in original ids.
 
 import type { ItemFilter } from '../data/items/item-filter.js';
 
-/** An event of a history; the time is in the unit of the log, and may be left out when the model uses none. */
+/** An event of a history; the time is in the unit of the log, and optional if the model uses none. */
 export interface HistoryEvent {
   item: string | number;
   time?: number | undefined;
@@ -12,9 +12,9 @@ export interface HistoryEvent {
 export type HistoryInput = readonly (string | number | HistoryEvent)[];
 
 export interface RecommendOptions {
-  /** How many items (10 by default). */
+  /** Number of items (default 10). */
   k?: number | undefined;
-  /** `history` leaves out what the user has already had, `none` does not; by default as the run was evaluated. */
+  /** `history` excludes items the user already had; default: as the run was evaluated. */
   exclude?: 'history' | 'none' | undefined;
   /** Only these items. */
   allow?: readonly (string | number)[] | undefined;
@@ -22,18 +22,18 @@ export interface RecommendOptions {
   deny?: readonly (string | number)[] | undefined;
   /** Conditions on item columns. */
   filter?: ItemFilter | undefined;
-  /** The moment to recommend for, in the unit of the log. By default now, at most the log's longest gap after the last event. */
+  /** The time to recommend for, in the unit of the log. Default: now, at most the log's longest gap after the last event. */
   at?: number | undefined;
-  /** What to do with items the model does not know: refuse (the default), or leave them out of the history. */
+  /** What to do with unknown items: refuse (default), or skip them in the history. */
   unknown?: 'refuse' | 'skip' | undefined;
 }
 
 export interface Recommendation {
   /** Item id as in the log. */
   item: string;
-  /** What the loss trains (cosine / temperature for normalised sides), plus priors if the run has them; see `basis`. */
+  /** The logit of the loss (cosine / temperature if normalised), plus priors if the run has them; see `basis`. */
   score: number;
-  /** Set where the history was empty: the score is then how often the item occurs in the log. */
+  /** Set if the history was empty: the score is then the item's count in the log. */
   basis?: 'popularity';
 }
 

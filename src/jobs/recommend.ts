@@ -1,4 +1,4 @@
-// Recommendations from a trained run, in process: histories and answers are in the log's own ids.
+// In-process recommendations from a trained run: histories and answers use original ids.
 
 import { type ItemColumns, readItemsFile, readStoredColumns } from '../data/items/item-columns.js';
 import { parseTime } from '../data/prepare/times.js';
@@ -41,18 +41,18 @@ export class Recommender {
     this.#candidates = new CandidateFilter(this.#items, () => this.#itemColumns());
   }
 
-  /** The best next items for a history, oldest event first. An empty history is answered by popularity, marked so. */
+  /** The top items for a history, oldest event first. An empty history is answered by popularity and marked as such. */
   async recommend(history: HistoryInput, options: RecommendOptions = {}): Promise<Recommendation[]> {
     const [answer] = await this.recommendMany([{ history, ...options }]);
     return answer!;
   }
 
-  /** Answers to several requests in one jagged batch; the same bits as one by one. */
+  /** Answers several requests in one jagged batch, with the same bits as one by one. */
   recommendMany(requests: readonly RecommendRequest[]): Promise<Recommendation[][]> {
     return this.answer(requests.map(request => this.plan(request)));
   }
 
-  /** Answers to what was planned by this recommender. */
+  /** Answers requests planned by this recommender. */
   async answer(requests: readonly PlannedRequest[]): Promise<Recommendation[][]> {
     const ranker = await this.#openRanker();
     const ranked = await ranker.rank(
@@ -66,7 +66,7 @@ export class Recommender {
     );
   }
 
-  /** A request in dense ids, with what cannot be answered refused. */
+  /** Validates a request and converts it to dense ids. */
   plan(request: RecommendRequest): PlannedRequest {
     return this.#planned(this.#items.history(request.history, request), request);
   }
@@ -90,13 +90,13 @@ export class Recommender {
     };
   }
 
-  /** The given items, best first. Items that are given twice appear once. */
+  /** The given items, best first, without duplicates. */
   async rank(history: HistoryInput, items: readonly (string | number)[], options: RecommendOptions = {}) {
     const ids = new Set(items.map(item => this.#items.require(item)));
     return await this.recommend(history, { ...options, k: Math.max(1, ids.size), allow: items, exclude: 'none' });
   }
 
-  /** Items used like this one, by cosine of their vectors. */
+  /** Similar items, by cosine of their vectors. */
   async similar(
     item: string | number,
     options: Pick<RecommendOptions, 'k' | 'filter'> = {},
@@ -121,7 +121,7 @@ export class Recommender {
     return past.map((_, h) => states.slice(h * d, (h + 1) * d));
   }
 
-  /** [V, D] vectors of all items that have a name, in the order of `originalItem`. */
+  /** [V, D] vectors of all items with an original id, in the order of `originalItem`. */
   async embedItems(): Promise<Float32Array> {
     const rows = await (await this.#openRanker()).itemVectors();
     return rows.subarray(0, this.items * this.dimension);
@@ -140,7 +140,7 @@ export class Recommender {
     return this.#run.model.definition.d;
   }
 
-  /** Items that have a name. */
+  /** Number of items with an original id. */
   get items(): number {
     return this.#items.count;
   }
@@ -166,12 +166,12 @@ export class Recommender {
     this.#candidates.forget();
   }
 
-  /** Names of the item columns that answers show and filters know. */
+  /** Names of the item columns for answers and filters. */
   columnNames(): string[] {
     return [...this.#itemColumns().keys()];
   }
 
-  /** What is known about an item: columns of the items file, or of the store. Values that are missing are left out. */
+  /** Columns of an item from the items file or the store, without missing values. */
   describe(item: string | number): Record<string, string | number | boolean> {
     const id = this.#items.require(item);
     const known: Record<string, string | number | boolean> = {};
@@ -182,12 +182,12 @@ export class Recommender {
     return known;
   }
 
-  /** A moment as a person writes it: a number in the unit of the log, or a date. */
+  /** Parses a time: a number in the unit of the log, or a date. */
   parseMoment(text: string): number {
     return parseTime(text, this.#catalogue.timeKind);
   }
 
-  /** The clock in the unit of the log; undefined for a log that has an order and no times. */
+  /** The current time in the unit of the log; undefined for a log without times. */
   currentTime(): number | undefined {
     return currentTime(this.#catalogue.timeKind);
   }
@@ -223,7 +223,7 @@ export class Recommender {
     }));
   }
 
-  /** Compares the run's store with its checksums; rejects with what is wrong. A bundle was checked when it was opened. */
+  /** Verifies the checksums of the run's store; rejects on mismatch. A bundle is verified on opening. */
   async verify(): Promise<void> {
     await this.#run.source?.verify();
   }
@@ -233,7 +233,7 @@ export class Recommender {
     throw new UserError('no-log', 'a bundle holds no log, so it knows no users', 'Give a history instead.');
   }
 
-  /** Gives threads and memory back; later calls are refused. */
+  /** Frees threads and memory; later calls are refused. */
   close(): void {
     this.#run[Symbol.dispose]();
   }
@@ -263,7 +263,7 @@ export class Recommender {
     return found;
   }
 
-  /** Opened by the first question: priors read the log's statistics. */
+  /** Created on first use: priors need the log's statistics. */
   #openRanker(): Promise<ItemRanker> {
     const { priors, source, model } = this.#run;
     const options = { named: this.items };

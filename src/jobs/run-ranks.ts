@@ -1,4 +1,4 @@
-// The ranks of a run's test cases: saved when the run is tested, made again when they are asked for and not there.
+// The ranks of a run's test cases: saved when the run is tested, recomputed on demand if missing.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -18,7 +18,7 @@ export function saveRunRanks(run: RunFolder, evaluated: Evaluated, digest: strin
   writeRanks(run.ranks, describeRanks(run, evaluated, digest));
 }
 
-/** From the run's folder, or by testing the run when the file is missing or of other weights than the report. */
+/** From the run's folder, or by testing the run if the file is missing or has other weights than the report. */
 export async function runRanks(path: string, options: OpenRunOptions = {}): Promise<SavedRanks> {
   const run = RunFolder.open(path);
   if (existsSync(run.ranks) && existsSync(run.report)) {

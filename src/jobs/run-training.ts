@@ -1,5 +1,5 @@
-// One rank's part of a training job: device, model and loop; the test at the end, with the weights that validation chose, on
-// all ranks together; on rank 0 also the report.
+// One rank's part of a training job: device, model and loop, then the test with the chosen weights, on all ranks together; on
+// rank 0 also the report.
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -38,7 +38,7 @@ import type { TrainReport } from './train-report.js';
 import { validation } from './validation.js';
 import { judge } from './verdict.js';
 
-/** What rank 0 tells the other ranks about the job. */
+/** What rank 0 sends to the other ranks about the job. */
 export interface SharedJob {
   description: RunDescription;
   store: string;
@@ -162,7 +162,7 @@ export async function runTraining(
     }
     return report;
   } catch (error) {
-    await verified; // a damaged store is the cause of whatever else went wrong
+    await verified; // a damaged store takes precedence over other errors
     if (leads && options.verify === false) return await blameStore(error, source);
     throw error;
   } finally {
@@ -177,7 +177,7 @@ function refuseIdleRanks({ batch }: ResolvedConfig, ranks: number): void {
   throw new UserError(
     'few-lanes',
     `batch.lanes is ${batch.lanes}, and a step cannot be divided over ${ranks} ranks`,
-    `Give --set batch.lanes=${ranks} or more: the result depends on lanes, never on ranks, so choose them for the largest number of ranks you mean to use.`,
+    `Give --set batch.lanes=${ranks} or more: the result depends on lanes, never on ranks, so choose them for the largest number of ranks you plan to use.`,
   );
 }
 
@@ -186,7 +186,7 @@ function fingerprintsOf(source: SequenceStore): Fingerprints {
   return { store: source.fingerprint, code: sha256File(findAddon().path), node: process.version };
 }
 
-/** Exported weights to start from; they must be the ones that the run was begun with. */
+/** Exported weights to start from; must be those with which the run was created. */
 function initialWeights(run: RunFolder): string | undefined {
   const { initialWeights: given } = run.description;
   if (!given) return undefined;
@@ -195,7 +195,7 @@ function initialWeights(run: RunFolder): string | undefined {
     throw new UserError(
       'other-weights',
       `${file} ${existsSync(file) ? 'is no longer the file' : 'is gone, the file'} that ${run.path} was to start from`,
-      'Put it back as it was, or train a new run: --run names it.',
+      'Restore the file, or train a new run with another --run folder.',
     );
   }
   return resolve(file);

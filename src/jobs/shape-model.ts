@@ -1,4 +1,4 @@
-// The model that a config and a data set come to: architecture, catalogue, and which optional inputs there are.
+// The model shape for a config and a data set: architecture, catalogue, and optional inputs.
 
 import { join } from 'node:path';
 import type { ResolvedConfig } from '../config/schema.js';
@@ -10,7 +10,7 @@ import { UserError } from '../util/errors.js';
 import { SafetensorsFile } from '../util/safetensors.js';
 import type { ModelBuilder } from './train-options.js';
 
-/** More different actions than this are taken for a mistake in the column. */
+/** More distinct actions than this indicate a wrong column. */
 const MOST_ACTIONS = 65_536;
 const MOST_CATEGORIES = 1 << 20;
 
@@ -44,12 +44,12 @@ function countActions(source: SequenceSource): number {
   if (largest < MOST_ACTIONS) return largest + 1;
   throw new UserError(
     'too-many-actions',
-    `the largest action is ${largest}, beyond ${MOST_ACTIONS}: that is no action code`,
+    `the largest action is ${largest}, beyond ${MOST_ACTIONS}: that is not an action code`,
     'Name another column with --action when preparing, or set model.actions: false.',
   );
 }
 
-/** A column of the item features of a store as small whole numbers: labels are, codes are, other numbers get buckets. */
+/** A store's item feature as small integers: labels and codes directly, other numbers by bucket. */
 function readSideFeature(source: SequenceSource, name: string): SideFeature {
   const tables = source instanceof SequenceStore ? source.index.features.filter(({ of }) => of === 'item') : [];
   const table = tables.find(({ columns }) => columns.some(column => column.name === name));
@@ -76,20 +76,20 @@ function readSideFeature(source: SequenceSource, name: string): SideFeature {
   return { name, rows: Math.max(1, ofItem.reduce((most, value) => Math.max(most, value), -1) + 1), ofItem };
 }
 
-/** Small whole numbers, such as codes and years, are categories as they are. */
+/** Small whole numbers, such as codes and years, are used as categories. */
 function isCategory(values: Float32Array): boolean {
   return values.every(
     value => Number.isNaN(value) || (Number.isInteger(value) && value >= 0 && value < MOST_CATEGORIES),
   );
 }
 
-/** Buckets per doubling, and how many doublings up and down from 1 are told apart. */
+/** Buckets per doubling, and the range in doublings above and below 1. */
 const PER_DOUBLING = 4;
 const DOUBLINGS = 24;
 
 /**
- * Any other number gets a bucket by its sign and size. It depends on nothing but the number, so a value means the same in
- * every store.
+ * Any other number gets a bucket by sign and magnitude. It depends only on the number, so a value means the same in every
+ * store.
  */
 export function numberBucket(value: number): number {
   const most = 2 * DOUBLINGS * PER_DOUBLING;

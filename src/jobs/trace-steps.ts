@@ -1,5 +1,5 @@
-// The first steps of a run as one Chrome trace: what each stream of each rank did when, by stage and lane. Each rank
-// measures at the beginning and at the end how far its clock is from that of rank 0, which writes the file.
+// Writes the first steps of a run as one Chrome trace: the spans of all streams of all ranks, by stage and lane. Each rank
+// measures its clock offset to rank 0, which writes the file, at the beginning and at the end.
 
 import { alignClock, type ClockOffset } from '../dist/comm/align-clock.js';
 import type { Communicator } from '../dist/comm/communicator.js';
@@ -10,14 +10,14 @@ import type { Device } from '../native/device.js';
 import { STAGES } from '../train/stages.js';
 import { AtomicFile } from '../util/atomic-file.js';
 
-/** Enough to see the rhythm; a viewer has trouble with much more. */
+/** Enough to see the pattern; viewers struggle with much more. */
 export const TRACED_STEPS = 50;
-/** Of all ranks; where steps have many, the trace ends earlier. */
+/** Maximum spans of all ranks; with many per step the trace ends earlier. */
 const MOST_SPANS = 400_000;
-/** Spans of all ranks that are on their way to rank 0 at a time. */
+/** Maximum spans in flight to rank 0 at a time. */
 const SPANS_AT_ONCE = 20_000;
 
-/** A clock beside that of rank 0. */
+/** Clock offset relative to rank 0. */
 interface ClockReading extends ClockOffset {
   at: number;
 }
@@ -71,7 +71,7 @@ export class StepTrace {
     out?.commit();
   }
 
-  /** Texts of all ranks, a bounded number of spans at a time. */
+  /** JSON text of all ranks, a bounded number of spans at a time. */
   async *#gather(
     names: string,
     text: (spans: readonly Span[]) => string,
@@ -94,7 +94,7 @@ async function readClock(device: Device, world: Communicator): Promise<ClockRead
   return { ...offset, at: device.clock() };
 }
 
-/** The clock may drift: between two readings its offset changes evenly. */
+/** Clocks may drift: the offset is interpolated linearly between two readings. */
 export function onCommonClock(span: Span, begin: ClockReading, end: ClockReading): Span {
   const passed = end.at > begin.at ? (span.start - begin.at) / (end.at - begin.at) : 0;
   const offset = begin.offset + (end.offset - begin.offset) * passed;

@@ -1,4 +1,4 @@
-// What a caller may ask of `train` and `resume`.
+// Options of `train` and `resume`.
 
 import type { UncheckedConfig } from '../config/resolve.js';
 import type { ConfigInput, ResolvedConfig } from '../config/schema.js';
@@ -7,23 +7,23 @@ import type { ModelDefinition } from '../nn/definition.js';
 import type { DataOptions } from './open-data.js';
 import type { TrainStart } from './train-report.js';
 
-/** Builds a custom model; `hasTime` says whether batches carry times. */
+/** Builds a custom model; `hasTime`: whether batches have times. */
 export type ModelBuilder = (config: ResolvedConfig, hasTime: boolean) => ModelDefinition;
 
 export interface TrainOptions extends DataOptions {
-  /** Several are merged, the later ones winning. */
+  /** Several are merged; later ones win. */
   config?: ConfigInput | readonly ConfigInput[];
-  /** Settings whose types nobody has checked, such as a file's and flags': they win over `config`, and are checked here. */
+  /** Unchecked settings, such as from files and flags: they override `config` and are validated here. */
   settings?: readonly UncheckedConfig[];
-  /** Folder of the run; by default `runs/<data>-<model>`. */
+  /** Folder of the run; default `runs/<data>-<model>`. */
   run?: string;
   /** A custom model instead of the config's. */
   model?: ModelBuilder;
-  /** Compare the store with its checksums while training begins, before the first checkpoint (default true). */
+  /** Verify the store's checksums during training, before the first checkpoint (default true). */
   verify?: boolean;
   /** Start from the weights of this safetensors file instead of random ones. */
   initialWeights?: string;
-  /** False leaves the test events alone, as a search on validation does. */
+  /** False skips the test, as in a search on validation. */
   test?: boolean;
   /** Called once, before the first step. */
   onStart?: (start: TrainStart) => void;
@@ -33,6 +33,6 @@ export interface TrainOptions extends DataOptions {
 }
 
 export type ResumeOptions = Pick<TrainOptions, 'model' | 'verify' | 'onStart' | 'onEvent' | 'signal' | 'trace'> & {
-  /** Where the run's sequence store is now, when it was moved. */
+  /** The run's sequence store, if it was moved. */
   store?: string;
 };

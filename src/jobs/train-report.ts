@@ -1,4 +1,4 @@
-// What training tells: once before the first step, once at the end.
+// What training reports: before the first step, and at the end.
 
 import type { Choice } from '../config/rules.js';
 import type { ResolvedConfig } from '../config/schema.js';
@@ -20,9 +20,9 @@ export interface TrainStart {
   fingerprint: string;
   users: number;
   items: number;
-  /** What preparing left out or guessed; undefined when the store has no report. */
+  /** What `prepare` left out or guessed; undefined if the store has no report. */
   prepared: PreparedSummary | undefined;
-  /** Training events that no batch ever holds, because histories are longer than the model's length. */
+  /** Training events that are never used, because histories are longer than the model's length. */
   untrainedEvents: number;
   trainingEvents: number;
   tokensPerEpoch: number;
@@ -38,20 +38,20 @@ export interface TrainReport extends Omit<TrainingResult, 'early'> {
   run: string;
   best: { value: number; step: number; epoch: number } | null;
   metric: string;
-  /** Events that chose the epoch; figures on `test` events that were chosen on them are no held-out figures. */
+  /** Part that chose the epoch; if `test`, the test figures are not held out. */
   chosenOn: 'validation' | 'test';
-  /** The last validation was the best one, and training stopped for another reason than patience. */
+  /** The last validation was the best one, and training did not stop because of patience. */
   stillImproving: boolean;
-  /** SHA-256 of the weights that were tested: the best validated ones, the last ones without validation. */
+  /** SHA-256 of the tested weights: the best on validation, or the last ones without validation. */
   digest: string;
   seed: number;
   threads: number;
   parameters: { blockParameters: number; denseParameters: number; tableParameters: number };
-  /** Where the time of the steps went, by the samples of this process; absent when it took none. */
+  /** How step time divides, from the samples of this process; absent if there are none. */
   shares?: StepShares;
   /** How the log's priors were fitted; absent without them. */
   priors?: RunPriors;
-  /** Absent when the run was interrupted or not to be tested, or when the split holds out no test events. */
+  /** Absent if the run was interrupted, was not to be tested, or has no test events. */
   test?: EvaluationReport;
   /** What the result means; absent when the run was interrupted. */
   verdict?: Verdict;

@@ -1,4 +1,4 @@
-// Training as a whole job: rank 0 finds the data, resolves the config and holds the run's folder; then all ranks train.
+// The training job: rank 0 finds the data, resolves the config and locks the run's folder; then all ranks train.
 
 import { existsSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -22,13 +22,13 @@ import type { TrainReport } from './train-report.js';
 
 /**
  * Trains a new run, or continues the one in the folder if it is the same; on all ranks that a launcher started. Rank 0
- * reads the log, holds the run's folder and reports; the others compute their lanes.
+ * reads the log, locks the run's folder and reports; the others compute their lanes.
  */
 export async function train(options: TrainOptions): Promise<TrainReport> {
   return await onAllRanks(options, (ranks, signal) => lead(ranks, { ...options, signal }));
 }
 
-/** Continues an interrupted run; one that had ended is only tested again. */
+/** Continues an interrupted run; a finished one is only tested again. */
 export async function resume(path: string, options: ResumeOptions = {}): Promise<TrainReport> {
   return await onAllRanks(options, (ranks, signal) => leadAgain(ranks, path, { ...options, signal }));
 }
@@ -51,7 +51,7 @@ export async function onAllRanks(
 
 async function lead(ranks: Ranks, options: TrainOptions): Promise<TrainReport> {
   const given = [...[options.config ?? {}].flat(), ...(options.settings ?? [])];
-  const preliminary = resolveConfig(...given); // what is wrong with it is said before the log is read
+  const preliminary = resolveConfig(...given); // reports errors before the log is read
   const initial = options.initialWeights;
   if (initial !== undefined && !existsSync(initial)) {
     const remedy = 'Give a safetensors file that `npx turbogr export` wrote.';
@@ -81,7 +81,7 @@ async function lead(ranks: Ranks, options: TrainOptions): Promise<TrainReport> {
   return await runTraining(run, source, { ...options, choices, ranks });
 }
 
-/** What makes training impossible is said before there is a run; `made` is the store that was prepared for it. */
+/** Refuses untrainable data before the run is created; `made` is the store that was prepared for it. */
 function requireTrainable(source: SequenceStore, config: ResolvedConfig, made: string | undefined): void {
   try {
     windowsToTrain(source, config);

@@ -1,9 +1,9 @@
 // Successive halving: many candidates for a short while, the best third of them for three times as long, and so on.
-// Only validation events decide, and no trial is tested. A trial is an ordinary run below the folder, so whatever was
-// finished is found again: the same call after an interruption goes on where it stopped.
+// Only validation events are used, and no trial is tested. A trial is an ordinary run below the folder, so finished ones are
+// found again: the same call resumes after an interruption.
 //
-// The budget is counted in the FLOPs that minutes come to on the reference machine, so the same call tries the same
-// things everywhere; a clock only ends it early.
+// The budget in minutes is converted to FLOPs of the reference machine, so the same call runs the same trials everywhere; a
+// clock only ends it early.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,9 +26,9 @@ const RUNGS = 3;
 
 export interface TuneOptions {
   store: string;
-  /** Where trials, leaderboard and winner go. */
+  /** Folder for trials, leaderboard and winner. */
   folder: string;
-  /** Minutes of the reference machine; a clock ends the search at twice that. */
+  /** Minutes on the reference machine; the search ends after twice that in real time. */
   minutes: number;
   /** Keys that every candidate has. */
   config?: readonly UncheckedConfig[];
@@ -41,7 +41,7 @@ const TRIAL = z.strictObject({
   rung: z.int(),
   candidate: z.int(),
   settings: z.record(z.string(), z.unknown()),
-  /** Epochs it may take, those it took, and the best one. */
+  /** Maximum epochs, epochs used, and the best one. */
   epochs: z.int(),
   trained: z.int(),
   best: z.int(),
@@ -57,7 +57,7 @@ export interface TuneReport {
   leaderboard: Trial[];
   /** A config file with the winner's settings. */
   winner: string;
-  /** The rungs were not finished. */
+  /** Whether rungs are missing. */
   stopped: boolean;
 }
 
@@ -103,7 +103,7 @@ interface Plan {
   given: readonly UncheckedConfig[];
 }
 
-/** Nothing when it was interrupted. */
+/** Undefined if interrupted. */
 async function runTrial(options: TuneOptions, { rung, candidate, epochs, given }: Plan): Promise<Trial | undefined> {
   const run = join(options.folder, 'trials', `rung-${rung}-candidate-${candidate}`);
   const file = join(run, 'trial.json');

@@ -1,6 +1,6 @@
-// A trained run on newer events: a new run, named after its parent, whose store holds the parent's events and the new ones,
-// which starts from the parent's weights with rows for the new items, and trains on the users that have new events.
-// Everything that decides it is in its run.json, so it is resumed like any other run.
+// Updates a trained run with newer events: a new run, named after its parent, whose store has the parent's events and the new
+// ones. It starts from the parent's weights, with rows for new items, and trains on users with new events. Everything that
+// determines it is in its run.json, so it is resumed like any other run.
 
 import { existsSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -30,25 +30,25 @@ import type { ResumeOptions } from './train-options.js';
 import type { TrainReport } from './train-report.js';
 
 export interface UpdateOptions extends ResumeOptions {
-  /** The run to go on from. */
+  /** The parent run. */
   parent: string;
-  /** Files of the newer log. Events that the run already has are left out. */
+  /** Files of the newer log. Events that the run already has are skipped. */
   data: string | readonly string[];
-  /** Folder of the new run; by default `<parent>-update-<n>`. */
+  /** Folder of the new run; default `<parent>-update-<n>`. */
   run?: string;
-  /** Columns and filters; by default as the parent's log was read, without filters on counts. */
+  /** Columns and filters; default: those of the parent's log, without count filters. */
   prepare?: PrepareChoices;
-  /** What differs from the parent's config. */
+  /** Settings that differ from the parent's config. */
   settings?: readonly UncheckedConfig[];
   onPrepare?: (progress: Progress) => void;
-  /** Called when the newer events have been read, before training; not when an update is resumed. */
+  /** Called after the newer events were read, before training; not when an update is resumed. */
   onExtended?: (report: ExtendReport & ExtendedWeights) => void;
 }
 
 /** Default number of epochs over the users with new events. */
 const EPOCHS = 2;
 
-/** Trains a new run from a parent and newer events, or continues it if it is there. */
+/** Trains a new run from a parent and newer events, or continues an existing one. */
 export async function update(options: UpdateOptions): Promise<TrainReport> {
   return await onAllRanks(options, (ranks, signal) => lead(ranks, { ...options, signal }));
 }
@@ -98,7 +98,7 @@ async function beginOrLeaveNothing(beginning: Beginning): Promise<void> {
   }
 }
 
-/** Store, weights to start from, and run.json last: a folder without it is begun anew. */
+/** Writes store, initial weights, and run.json last: a folder without it is started over. */
 async function begin({ path, parent, base, origin, log, options }: Beginning): Promise<void> {
   const rule = splitRule(base, options.prepare?.split);
   const newer = join(path, 'newer');
@@ -156,7 +156,7 @@ function startWeights({
   }
 }
 
-/** The parent's, with few epochs over the users that have new events. */
+/** The parent's config, with a few epochs over users with new events. */
 function updatedConfig(
   parent: ResolvedConfig,
   firstTime: number | undefined,
@@ -176,12 +176,12 @@ function splitRule(base: SequenceStore, wanted: string | undefined): SplitRule {
   if (rule.kind !== 'time') return rule;
   throw new UserError(
     'old-split',
-    `the parent's split is ${base.split.kind}, behind which all newer events would be held out`,
-    'Say where to cut now: --split time:<validation cut>,<test cut>, --split leave-one-out or --split none.',
+    `the parent's split is ${base.split.kind}, after which all newer events would be held out`,
+    'Choose a new split: --split time:<validation cut>,<test cut>, --split leave-one-out or --split none.',
   );
 }
 
-/** The first number that is free, or that of an update of this parent on this log, which is then continued. */
+/** The first free number, or that of an existing update of this parent with this log, which is then continued. */
 async function freeFolder(parent: string, origin: Origin, log: NewerLog): Promise<string> {
   const [, base = parent, number = '0'] = /^(.*?)(?:-update-(\d+))?\/*$/.exec(parent) ?? [];
   for (let n = Number(number) + 1; ; n++) {
@@ -192,10 +192,10 @@ async function freeFolder(parent: string, origin: Origin, log: NewerLog): Promis
   }
 }
 
-/** Why the run is not this update; nothing when it is. */
+/** Why the run is not this update; empty if it is. */
 async function differences(run: RunFolder, origin: Origin, log: NewerLog): Promise<string[]> {
   const { parent, input } = run.description;
-  if (!parent || !input) return ['it is no update'];
+  if (!parent || !input) return ['it is not an update'];
   if (parent.identity !== origin.identity) return ['it has another parent'];
   if (parent.step !== origin.step) return [`its parent was at step ${parent.step}, and is now at ${origin.step}`];
   return await inputChanges(run, input, log);
@@ -209,7 +209,7 @@ async function requireSame(
   if (found.length === 0) return;
   throw new UserError(
     'run-exists',
-    `${run.path} is another run than an update of ${relative('.', parent) || parent} on this log: ${found.join('; ')}`,
-    `Choose another folder with --run, or go on with what it is: npx turbogr resume ${run.path}`,
+    `${run.path} is not an update of ${relative('.', parent) || parent} on this log: ${found.join('; ')}`,
+    `Choose another folder with --run, or continue that run: npx turbogr resume ${run.path}`,
   );
 }

@@ -1,5 +1,4 @@
-// What the trainer asks at the end of an epoch: the chosen metric on the events that choose the epoch, for the model and
-// for what needs no model.
+// Validation at the end of an epoch: the configured metric on the events that choose the epoch, for the model and the baselines.
 
 import type { ResolvedConfig } from '../config/schema.js';
 import { partBounds } from '../data/batch/windows.js';
@@ -14,11 +13,11 @@ import type { Learner } from '../train/learner.js';
 
 export interface Validation {
   validate: (model: Model) => Promise<number>;
-  /** Absent for log-likelihood, which baselines do not have. */
+  /** Absent for log-likelihood, for which baselines are not defined. */
   baselines?: () => Promise<Record<string, number>>;
 }
 
-/** Nothing when there are no events to choose by, or when they are trained on. What it gives is collective over `ranks`. */
+/** Undefined if there are no such events, or if they are trained on. The returned functions are collective over `ranks`. */
 export function validation(
   learner: Learner,
   source: SequenceSource,

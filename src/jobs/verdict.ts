@@ -1,5 +1,5 @@
-// What a result means, and what to do next: a page of figures does not say by itself that nothing could have been found.
-// Whether the model beats the baselines is eval's to say; here are the cases in which that question makes no sense.
+// Interprets a result and suggests the next step. Whether the model beats the baselines is decided in src/eval; this adds the
+// cases in which that question makes no sense.
 
 import { relative } from 'node:path';
 import type { EvaluationReport } from '../eval/report.js';
@@ -16,11 +16,11 @@ export interface Verdict {
 
 export interface Judged {
   run: string;
-  /** Undefined when no events were held out. */
+  /** Undefined if no events were held out. */
   test: EvaluationReport | undefined;
   /** The last validation of the run was its best. */
   stillImproving?: boolean;
-  /** Where the run's data is. */
+  /** Path of the run's data. */
   store: string;
   epochs: number;
 }
@@ -30,21 +30,21 @@ export function judge(judged: Judged): Verdict {
   if (!test || test.cases === 0) {
     return {
       kind: 'untested',
-      lines: ['nothing was tested: the split holds out no events, so nobody knows how good this model is'],
+      lines: ['nothing was tested: the split holds out no events, so the quality of this model is unknown'],
       next: 'npx turbogr prepare <log> --split leave-one-out --out <store>',
     };
   }
   if (test.items === 1) {
     return {
       kind: 'one-item',
-      lines: ['there is one item, so every ranking is right and the figures mean nothing'],
+      lines: ['there is only one item, so every ranking is right and the figures mean nothing'],
       next: 'npx turbogr train <log> --item <the column of the items>',
     };
   }
   if (test.users === 1) {
     return {
       kind: 'one-user',
-      lines: ['there is one user, so the figures say nothing about anybody else'],
+      lines: ['there is only one user, so the figures say nothing about other users'],
       next: 'npx turbogr train <log> --user <the column of the users>',
     };
   }
@@ -52,7 +52,7 @@ export function judge(judged: Judged): Verdict {
     return {
       kind: 'all-excluded',
       lines: [
-        'every event to be found is left out of the ranking, so every figure is 0: people in this log come back to the same items',
+        'every target is excluded from the ranking, so every figure is 0: users in this log return to the same items',
       ],
       next: `npx turbogr evaluate ${run} --exclude none`,
     };
@@ -64,7 +64,7 @@ export function judge(judged: Judged): Verdict {
     return {
       kind: 'nothing-to-gain',
       lines: [`${solved[0]} ranks every held-out event first, without a model: this log leaves nothing to learn`],
-      next: 'npx turbogr train <log> --drop-repeats, if people only repeat themselves in it',
+      next: 'npx turbogr train <log> --drop-repeats, if users only repeat items in it',
     };
   }
   const { wins, lines, remedy = 'tune' } = verdict(test, { stillImproving });
@@ -72,7 +72,7 @@ export function judge(judged: Judged): Verdict {
   return { kind: wins ? 'ahead' : 'behind', lines, next };
 }
 
-/** The command of the remedy, beside the run; settings that were given by hand have to be given again. */
+/** The command of the remedy, as a new run; manual settings have to be given again. */
 function nextTrial({ run, store: folder, epochs }: Judged, remedy: Remedy): string {
   const near = relative('', folder);
   const store = near.startsWith('..') ? folder : near;

@@ -1,4 +1,4 @@
-// Weights out of a run: one safetensors file with readable names, which Python reads as it is. They come back by
+// Exports a run's weights: one safetensors file with readable names, which Python can read directly. To load them again:
 // `train({ initialWeights })` and `openRecommender(run, { weights })`.
 
 import { renameSync, rmSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { makeFolder, syncFolder, claimTemporary } from '../util/atomic-file.js';
 import { SafetensorsWriter } from '../util/safetensors.js';
 import { OpenRun, type OpenRunOptions } from './open-run.js';
 
-/** Writes the chosen weights of a run; the file appears whole or not at all. */
+/** Writes the chosen weights of a run, atomically. */
 export async function exportWeights(run: string, file: string, options: OpenRunOptions = {}): Promise<void> {
   using opened = new OpenRun(run, options);
   makeFolder(dirname(file));
@@ -23,7 +23,7 @@ export async function exportWeights(run: string, file: string, options: OpenRunO
   syncFolder(dirname(file));
 }
 
-/** Tensors are read piece by piece, so the size of the model does not matter. */
+/** Tensors are read in pieces, so the size of the model does not matter. */
 export async function writeWeights(model: Model, file: string): Promise<void> {
   const tensors = model.stored();
   const specs = Object.fromEntries(tensors.map(({ name, dtype, shape }) => [name, { dtype, shape }]));

@@ -1,4 +1,4 @@
-// From requests to answers: what the routes do once a body is known to be sound.
+// Answers requests after their body has been validated.
 
 import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
@@ -20,14 +20,14 @@ import type {
 type ItemsAnswer = z.infer<typeof ITEMS_ANSWER>;
 type Who = Pick<RecommendBody, 'user' | 'history'>;
 
-/** Titles are looked for in these columns. */
+/** Columns that may contain titles. */
 const TITLES = ['title', 'name'];
 
 export interface AnswersOptions {
   host: ModelHost;
-  /** Events posted while serving; absent where they are not accepted. */
+  /** Events posted while serving; absent if not accepted. */
   journal: EventJournal | undefined;
-  /** Milliseconds a request may wait. */
+  /** Maximum waiting time of a request in milliseconds. */
   timeout: number;
 }
 
@@ -111,14 +111,10 @@ export class Answers {
     return batcher.submit(planned, { size: planned.history?.items.length ?? 1, deadline });
   }
 
-  /** The log's events of a user and those posted since, in the order of time; or the history that was given. */
+  /** A user's events from the log and those posted since, by time; or the given history. */
   #historyOf(recommender: Recommender, { user, history }: Who): HistoryEvent[] {
     if ((user === undefined) === (history === undefined)) {
-      throw new UserError(
-        'bad-request',
-        'give user or history, one of them',
-        'A new user is a history, which may be empty.',
-      );
+      throw new UserError('bad-request', 'give either user or history', 'A new user is a history, which may be empty.');
     }
     if (user === undefined) return whole(history!);
     const posted = this.#journal?.eventsOf(String(user)) ?? [];
@@ -127,7 +123,7 @@ export class Answers {
   }
 }
 
-/** Times are whole numbers on the device. */
+/** Times are integers on the device. */
 function whole(history: readonly HistoryEvent[]): HistoryEvent[] {
   return history.map(event => (event.time === undefined ? event : { ...event, time: Math.trunc(event.time) }));
 }

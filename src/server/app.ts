@@ -1,5 +1,5 @@
-// The routes, as a Fastify application: `POST /v1/...` for answers, health and metrics for those who operate it, and the
-// OpenAPI 3.1 document that the schemas come to.
+// The routes, as a Fastify application: `POST /v1/...` for answers, health and metrics for operators, and the OpenAPI 3.1
+// document generated from the schemas.
 
 import { timingSafeEqual } from 'node:crypto';
 import swagger from '@fastify/swagger';
@@ -21,15 +21,15 @@ export interface AppOptions {
   host: ModelHost;
   journal: EventJournal | undefined;
   metrics: ServerMetrics;
-  /** Whether new work is welcome; false while draining. */
+  /** Whether new requests are accepted; false while draining. */
   ready: () => boolean;
-  /** Whether connections are to be closed with their next answer. */
+  /** Whether connections are closed with their next answer. */
   leaving: () => boolean;
-  /** Required as `Authorization: Bearer ...` everywhere but for health. */
+  /** Required as `Authorization: Bearer ...`, except for health. */
   token?: string | undefined;
-  /** Milliseconds a request may wait for its batch. */
+  /** Maximum time in milliseconds that a request waits for its batch. */
   timeout: number;
-  /** Bytes of a body, at most. */
+  /** Maximum body size in bytes. */
   bodyLimit: number;
   onBug: (error: Error) => void;
 }
@@ -102,10 +102,8 @@ function routes(
   app.post('/v1/rank', answering('Given items, best first.', schemas.RANK_REQUEST, schemas.ITEMS_ANSWER), ({ body }) =>
     answers.rank(body),
   );
-  app.post(
-    '/v1/similar',
-    answering('Items used like this one.', schemas.SIMILAR_REQUEST, schemas.ITEMS_ANSWER),
-    ({ body }) => answers.similar(body),
+  app.post('/v1/similar', answering('Similar items.', schemas.SIMILAR_REQUEST, schemas.ITEMS_ANSWER), ({ body }) =>
+    answers.similar(body),
   );
   app.post(
     '/v1/embed',
@@ -160,9 +158,9 @@ function routes(
 
   const health = (summary: string) => ({ schema: { summary, response: { 200: HEALTH, 503: HEALTH } } });
   const live = () => ({ status: 'ok' });
-  for (const path of ['/healthz', '/v2/health/live']) app.get(path, health('Whether the process works.'), live);
+  for (const path of ['/healthz', '/v2/health/live']) app.get(path, health('Whether the process is alive.'), live);
   for (const path of ['/readyz', '/v2/health/ready', '/v2/models/:name/ready']) {
-    app.get(path, health('Whether new requests are welcome.'), async (_request, reply) => {
+    app.get(path, health('Whether new requests are accepted.'), async (_request, reply) => {
       if (ready()) return { status: 'ok' };
       void reply.status(503);
       return { status: 'draining' };

@@ -1,21 +1,21 @@
-// Concurrent requests become one batch: whatever waits while a batch is computed goes into the next one, so a lone request
-// waits for nobody and a crowd shares one pass. The queue is bounded: what does not fit is refused at once, and what has
-// waited too long is not computed any more.
+// Batches concurrent requests: requests that arrive while a batch is computed form the next one, so a single request does not
+// wait and many share one pass. The queue is bounded: requests that do not fit are refused at once, and expired ones are not
+// computed.
 
 export interface BatcherOptions {
-  /** Requests of one batch, at most. */
+  /** Maximum requests per batch. */
   maxBatch: number;
-  /** Sum of `size` of one batch, at most; a single request may exceed it. */
+  /** Maximum sum of `size` per batch; a single request may exceed it. */
   maxSize: number;
-  /** Requests that wait, at most. */
+  /** Maximum waiting requests. */
   maxQueue: number;
-  /** Told the size of every batch. */
+  /** Called with the size of every batch. */
   onBatch?: (requests: number) => void;
 }
 
 /** The queue is full. */
 export class Overloaded extends Error {}
-/** The request waited longer than it may. */
+/** The request waited too long. */
 export class Expired extends Error {}
 
 interface Waiting<Request, Answer> {
@@ -56,19 +56,19 @@ export class Batcher<Request, Answer> {
   }
 
   async #work(): Promise<void> {
-    // Requests that arrive in the same turn of the event loop share the first batch.
+    // Requests that arrive in the same event loop iteration share the first batch.
     await new Promise(resolve => setImmediate(resolve));
     let batch = this.#begin();
     while (batch) {
       const deliver = await batch;
-      // The next batch is under way before the answers of this one are written out.
+      // The next batch starts before the answers of this one are sent.
       batch = this.#begin();
       deliver();
     }
     this.#running = undefined;
   }
 
-  /** Starts what waits, if anything does; resolves to what tells the requests their answers. */
+  /** Starts the next batch, if any; resolves to a function that delivers the answers. */
   #begin(): Promise<() => void> | undefined {
     while (this.#queue.length > 0) {
       const batch = this.#take();
@@ -104,7 +104,7 @@ export class Batcher<Request, Answer> {
       const answers = await this.#compute(batch.map(({ request }) => request));
       return () => batch.forEach(({ done }, i) => done(answers[i]!));
     } catch (error) {
-      // One request must not fail the others: alone, each gets its own answer or its own error.
+      // One request must not fail the others: retried alone, each gets its own answer or error.
       if (batch.length === 1) return () => batch[0]!.fail(error);
       const alone: (() => void)[] = [];
       for (const waiting of batch) alone.push(await this.#answer([waiting]));

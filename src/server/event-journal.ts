@@ -1,6 +1,6 @@
-// Events that arrive while a model is served: appended to a file and flushed before they are acknowledged, replayed at the
-// next start. Appends that wait while a flush is under way share the next one. A key makes an append idempotent: sent again
-// with the same content it changes nothing, with other content it is refused.
+// Journal of events that arrive while a model is served: appended to a file and flushed before they are acknowledged, replayed at
+// the next start. Appends that arrive during a flush share the next one. A key makes an append idempotent: repeated with the
+// same content it changes nothing, with other content it is refused.
 //
 //   <folder>/events.jsonl   one line per append: {"user", "events", "received", "key", "content"}
 
@@ -17,7 +17,7 @@ const ENTRY = z.strictObject({
   user: z.string(),
   events: z.array(EVENT),
   key: z.string().optional(),
-  /** Hash of what was sent, beside a key: events without a time get that of their arrival, which differs at each try. */
+  /** Hash of the content sent with a key: events without a time get their arrival time, which differs at each attempt. */
   content: z.string().optional(),
   /** Milliseconds since 1970. */
   received: z.number(),
@@ -43,12 +43,12 @@ export class EventJournal {
   readonly #file: FileHandle;
   #length: number;
   readonly #byUser = new Map<string, JournalEvent[]>();
-  /** By key: what was sent with it, and when that is on the disk. */
+  /** By key: the content, and a promise that resolves when it is on disk. */
   readonly #keys = new Map<string, { content: string | undefined; written: Promise<void> }>();
   #pending: Pending[] = [];
   #flushing: Promise<void> | undefined;
 
-  /** Replays what was acknowledged; a line that was cut off by a crash was not, and is removed. */
+  /** Replays acknowledged events; a line truncated by a crash was not acknowledged and is removed. */
   static async open(folder: string): Promise<EventJournal> {
     makeFolder(folder);
     const lock = await lockFolder(folder);
@@ -77,7 +77,7 @@ export class EventJournal {
     }
   }
 
-  /** Returns once the events are on the disk; `duplicate` when they were there already. */
+  /** Resolves once the events are on disk; `duplicate` if they already were. */
   async append(entry: JournalEntry): Promise<{ duplicate: boolean }> {
     const { key, content } = entry;
     if (key === undefined) {
@@ -138,7 +138,7 @@ export class EventJournal {
           done();
         }
       } catch (error) {
-        // What was not acknowledged must not come back at the next start.
+        // Unacknowledged events must not reappear at the next start.
         await this.#file.truncate(this.#length).catch(() => undefined);
         for (const { fail } of batch) fail(error);
       }
@@ -153,7 +153,7 @@ export class EventJournal {
   }
 }
 
-/** Whole lines, and where the last of them ends. */
+/** Complete lines, and the end of the last one. */
 async function readEntries(path: string): Promise<{ entries: JournalEntry[]; length: number }> {
   const entries: JournalEntry[] = [];
   let length = 0;
@@ -174,14 +174,9 @@ function parseEntry(path: string, line: Buffer, number: number): JournalEntry {
   try {
     return ENTRY.parse(JSON.parse(line.toString('utf8')));
   } catch (cause) {
-    const message = `${path}, line ${number}, is no event that was written here`;
-    throw new UserError(
-      'damaged-events',
-      message,
-      'Put the file back as it was, or name another folder with --events.',
-      {
-        cause,
-      },
-    );
+    const message = `${path}, line ${number}, is not an event of this journal`;
+    throw new UserError('damaged-events', message, 'Restore the file, or choose another folder with --events.', {
+      cause,
+    });
   }
 }

@@ -1,5 +1,5 @@
-// The model that answers now, and how a newer one takes its place: the new one is opened beside the old one, requests that
-// come from then on go to it, and the old one is closed when its last request is done. Nothing waits and nothing is dropped.
+// Serves the current model and replaces it by newer ones: the new one is opened while the old one still serves, new requests go
+// to it, and the old one is closed after its last request. No request waits or is dropped.
 
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
@@ -12,7 +12,7 @@ export interface HostOptions {
   run: string;
   threads?: number;
   items?: { file: string; key?: string };
-  /** Compare the run's store with its checksums before it is served (default true). */
+  /** Verify the store's checksums before serving (default true). */
   verify?: boolean;
   batching: BatcherOptions;
 }
@@ -35,7 +35,7 @@ interface Slot extends ServedModel {
 export class ModelHost {
   readonly #options: HostOptions;
   #slot: Slot;
-  /** What the folder looked like when its model was opened. */
+  /** State of the folder when its model was opened. */
   #seen: string;
   #reloading: Promise<boolean> | undefined;
 
@@ -54,11 +54,11 @@ export class ModelHost {
     return this.#slot;
   }
 
-  /** Runs `work` with the model of now, which stays open until it is done. */
+  /** Runs `work` with the current model, which stays open until it is done. */
   async use<T>(work: (model: ServedModel) => Promise<T>): Promise<T> {
     const slot = this.#slot;
     const { maxBatch, maxQueue } = this.#options.batching;
-    if (slot.leases >= maxBatch + maxQueue) throw new Overloaded('too many requests are under way');
+    if (slot.leases >= maxBatch + maxQueue) throw new Overloaded('too many requests are in progress');
     slot.leases++;
     try {
       return await work(slot);
@@ -68,7 +68,7 @@ export class ModelHost {
     }
   }
 
-  /** Opens the run again if its folder has changed; whether another model serves now. A failure leaves the old one. */
+  /** Reopens the run if its folder has changed; returns whether a new model serves. On failure the old one stays. */
   reload(): Promise<boolean> {
     this.#reloading ??= this.#reload().finally(() => {
       this.#reloading = undefined;
@@ -110,7 +110,7 @@ async function openSlot({ run, threads, items, verify = true, batching }: HostOp
     if (verify) await recommender.verify();
     if (items) await recommender.loadItems(items.file, items.key);
     const digest = await recommender.run.model.digest();
-    // Tables and statistics are built before the first question.
+    // Tables and statistics are built before the first request.
     await recommender.recommend([{ item: recommender.originalItem(0), time: recommender.currentTime() }], { k: 1 });
     return {
       name: basename(resolve(run)),
@@ -127,7 +127,7 @@ async function openSlot({ run, threads, items, verify = true, batching }: HostOp
   }
 }
 
-/** Names, sizes and times of what decides the model: cheap enough to look at every few seconds. */
+/** Names, sizes and times of the files that determine the model: cheap enough to poll. */
 function folderState(run: string): string {
   if (!existsSync(run))
     throw new UserError('not-a-run', `${run} does not exist`, 'Give the folder that `npx turbogr train` named.');

@@ -1,4 +1,4 @@
-// Whatever goes wrong becomes a status and a body with code, message and remedy. Only our own bugs are a 500.
+// Maps errors to a status and a body with code, message and remedy. Only bugs are a 500.
 
 import type { FastifyError, FastifyReply } from 'fastify';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
@@ -11,7 +11,7 @@ export interface Problem {
   code: string;
   message: string;
   remedy?: string;
-  /** Seconds after which another try makes sense. */
+  /** Seconds after which to retry. */
   retryAfter?: number;
 }
 
@@ -19,7 +19,7 @@ const NOT_FOUND = new Set(['unknown-user', 'unknown-item']);
 
 export function problemOf(error: FastifyError | Error): Problem {
   if (error instanceof Overloaded) {
-    const message = 'too many requests wait already';
+    const message = 'too many requests are waiting';
     return { status: 429, code: 'overloaded', message, remedy: 'Try again after Retry-After.', retryAfter: 1 };
   }
   if (error instanceof Expired) {
@@ -34,7 +34,7 @@ export function problemOf(error: FastifyError | Error): Problem {
   }
   if (hasZodFastifySchemaValidationErrors(error)) {
     const [issue] = error.validation;
-    const message = `${issue?.instancePath || 'the body'}: ${issue?.message ?? 'is not as described'}`;
+    const message = `${issue?.instancePath || 'the body'}: ${issue?.message ?? 'is invalid'}`;
     return { status: 400, code: 'bad-request', message, remedy: 'See /openapi.json.' };
   }
   const status = 'statusCode' in error ? (error.statusCode ?? 500) : 500;

@@ -21,10 +21,10 @@ const EVENT = z.strictObject({
 });
 
 const WHO = {
-  user: ID.optional().describe('a user of the log, or of events that were posted; or give a history'),
+  user: ID.optional().describe('a user of the log or of posted events; or give a history'),
   history: z.array(EVENT).max(MOST_EVENTS).optional().describe('events, oldest first; unknown items are skipped'),
 };
-const AT = TIME.optional().describe('the moment to recommend for; by default now');
+const AT = TIME.optional().describe('the time to recommend for (default: now)');
 const K = z.int().min(1).max(MOST_K).default(10);
 
 export const RECOMMEND_REQUEST = z.strictObject({
@@ -33,7 +33,9 @@ export const RECOMMEND_REQUEST = z.strictObject({
   exclude: z
     .union([z.enum(['history', 'none']), z.array(ID).max(MOST_ITEMS)])
     .optional()
-    .describe("'history' leaves out what the user has had, 'none' does not; a list is left out beside the default"),
+    .describe(
+      "'history' excludes items the user already had, 'none' nothing; a list is excluded in addition to the default",
+    ),
   allow: z.array(ID).max(MOST_ITEMS).optional().describe('only these items'),
   filter: ITEM_FILTER.optional(),
   at: AT,
@@ -70,7 +72,7 @@ const ANSWER = { model: z.string(), took_ms: z.number() };
 export const ITEMS_ANSWER = z.object({ items: z.array(ITEM), ...ANSWER });
 export const RECOMMEND_ANSWER = ITEMS_ANSWER.extend({
   recommendation_id: z.string(),
-  basis: z.enum(['model', 'popularity']).describe('popularity where the history holds no known item'),
+  basis: z.enum(['model', 'popularity']).describe('popularity if the history has no known item'),
 });
 const VECTOR = z.array(z.number());
 export const EMBED_ANSWER = z.object({

@@ -1,5 +1,5 @@
-// A server from start to end: the model and the journal are opened, the port is bound, the run's folder is watched, and at
-// the end what is under way is answered before anything is closed.
+// Life cycle of the server: opens model and journal, binds the port, watches the run's folder, and on shutdown answers pending
+// requests before closing.
 
 import { Server as NetServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,49 +11,49 @@ import { type HostOptions, ModelHost } from './model-host.js';
 
 export interface ServeOptions {
   run: string;
-  /** 127.0.0.1 by default: reachable from this machine only. */
+  /** Default 127.0.0.1: reachable from this machine only. */
   host?: string | undefined;
-  /** 0 for any free one. */
+  /** 0 for any free port. */
   port?: number | undefined;
   threads?: number | undefined;
   /** Titles and other columns of items. */
   items?: HostOptions['items'] | undefined;
   verify?: HostOptions['verify'] | undefined;
-  /** Folder for events that are posted; without it they are refused. */
+  /** Folder for posted events; without it they are refused. */
   events?: string | undefined;
-  /** Required of every request but for health. */
+  /** Bearer token, required for every request except health. */
   token?: string | undefined;
   /** Serve beyond this machine without a token. */
   anonymous?: boolean | undefined;
-  /** Requests that may wait (256 by default). */
+  /** Maximum waiting requests (default 256). */
   queue?: number | undefined;
-  /** Requests of one batch, at most (64 by default). */
+  /** Maximum requests per batch (default 64). */
   batch?: number | undefined;
-  /** Milliseconds a request may wait (2,000 by default). */
+  /** Maximum waiting time of a request in milliseconds (default 2,000). */
   timeout?: number | undefined;
-  /** Bytes of a body, at most (1 MiB by default). */
+  /** Maximum body size in bytes (default 1 MiB). */
   bodyLimit?: number | undefined;
-  /** Seconds between looks at the run's folder (5 by default); 0 never looks. */
+  /** Seconds between polls of the run's folder (default 5); 0 disables polling. */
   reload?: number | undefined;
-  /** Milliseconds between the wish to end and closing the port (500 by default): balancers notice, clients reconnect elsewhere. */
+  /** Milliseconds between the stop request and closing the port (default 500), so that load balancers notice. */
   grace?: number | undefined;
   onReload?: (model: { name: string; version: string }) => void;
-  /** Told what failed without ending the server: a reload, or a bug of ours. */
+  /** Called on failures that do not end the server: a failed reload, or a bug. */
   onError?: (error: Error) => void;
 }
 
 export interface RunningServer {
   readonly url: string;
   readonly model: { readonly name: string; readonly version: string };
-  /** Looks at the run's folder at once; whether another model serves now. */
+  /** Polls the run's folder now; returns whether a new model serves. */
   reload(): Promise<boolean>;
-  /** Answers what is under way, then closes. */
+  /** Answers pending requests, then closes. */
   close(): Promise<void>;
 }
 
-/** Tokens of one batch, at most: what keeps a batch of long histories within memory. */
+/** Maximum tokens per batch, which bounds its memory. */
 const MOST_TOKENS = 32_768;
-/** Milliseconds in which open connections may finish, and between two looks at them. */
+/** Milliseconds for open connections to finish, and between checks. */
 const LONGEST_LEAVE = 1_000;
 const LEAVE_STEP = 20;
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
@@ -72,7 +72,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     throw new UserError(
       'no-token',
       `${host} is reachable from other machines, and no token is set`,
-      'Set TURBOGR_TOKEN, or say --anonymous if something before the server checks who asks.',
+      'Set TURBOGR_TOKEN, or use --anonymous if a proxy in front of the server authenticates clients.',
     );
   }
   const waiting = (): number => models?.model.batcher.waiting ?? 0;
@@ -140,8 +140,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     clearInterval(watch);
     ready = false;
     await sleep(grace);
-    // No new connections; those that are open are told to close with their next answer. Closing idle ones at once would
-    // cut off a request that is on its way.
+    // No new connections; open ones are closed with their next answer. Closing idle ones at once could drop a request in transit.
     leaving = true;
     NetServer.prototype.close.call(app.server);
     for (let waited = 0; waited < LONGEST_LEAVE && (await connections(app.server)) > 0; waited += LEAVE_STEP)

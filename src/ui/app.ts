@@ -1,5 +1,5 @@
-// The dashboard's routes: its files, runs as JSON, and a stream of server-sent events per open page. It only reads, and
-// answers requests for this machine's own names only, so that no page of the network can ask it through a rebound name.
+// The dashboard's routes: its files, runs as JSON, and a stream of server-sent events per open page. Read-only; accepts only
+// this machine's host names, against DNS rebinding.
 
 import type { ServerResponse } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
@@ -15,13 +15,13 @@ import { type StoreFacts, storeFacts } from './store-facts.js';
 import { webFiles } from './web-files.js';
 
 export interface UiAppOptions {
-  /** Folders with runs, or runs. */
+  /** Runs, or folders with runs. */
   folders: readonly string[];
-  /** Milliseconds between looks at a log that a page follows. */
+  /** Milliseconds between polls of a log that a page follows. */
   interval?: number;
 }
 
-/** A line of the list of runs. */
+/** An entry of the list of runs. */
 export type RunSummary = Pick<
   RunView,
   | 'path'
@@ -39,7 +39,7 @@ export type RunSummary = Pick<
 
 const POLICY =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'";
-/** Comments that keep a connection alive come so often, in looks. */
+/** Interval of keep-alive comments, in polls. */
 const QUIET_LOOKS = 10;
 
 export async function buildUi({ folders, interval = 1000 }: UiAppOptions): Promise<FastifyInstance> {
@@ -70,7 +70,7 @@ export async function buildUi({ folders, interval = 1000 }: UiAppOptions): Promi
 
   const find = (id: string): IndexedRun => {
     const run = index.get(id);
-    if (!run) throw new UserError('no-run', 'there is no such run any more', 'Go back to the list of runs.');
+    if (!run) throw new UserError('no-run', 'this run no longer exists', 'Go back to the list of runs.');
     run.viewer.refresh();
     return run;
   };
@@ -98,7 +98,7 @@ export async function buildUi({ folders, interval = 1000 }: UiAppOptions): Promi
     const [ofA, ofB] = [a.view(), b.view()];
     if (ofA.fingerprint !== ofB.fingerprint && query.anyway === undefined) {
       const message = `${ofA.path} and ${ofB.path} have different data: their figures cannot be compared.`;
-      throw new UserError('not-comparable', message, 'They can be shown side by side, without a judgement.');
+      throw new UserError('not-comparable', message, 'They can be shown side by side, without a verdict.');
     }
     return compareViews(ofA, ofB, pairedOf(a, b));
   });
@@ -115,7 +115,7 @@ function summarize({ id, viewer }: IndexedRun): RunSummary {
   return { id, ...about, best, loss: view.steps.loss.at(-1) ?? null, alerts: view.alerts };
 }
 
-/** Sends the whole view whenever the log or the state has changed: it is small, whatever the length of the run. */
+/** Sends the whole view whenever the log or the state has changed: its size does not depend on the length of the run. */
 function follow(reply: FastifyReply, streams: Set<ServerResponse>, viewer: RunViewer, interval: number): void {
   reply.hijack();
   const { raw } = reply;
@@ -142,7 +142,7 @@ function follow(reply: FastifyReply, streams: Set<ServerResponse>, viewer: RunVi
   });
 }
 
-/** From ranks that both runs have left behind; no model is opened for a page. */
+/** From the saved ranks of both runs; no model is opened. */
 function pairedOf({ run: a }: RunViewer, { run: b }: RunViewer): PairedReport | undefined {
   if (!existsSync(a.ranks) || !existsSync(b.ranks)) return undefined;
   const [ofA, ofB] = [readRanks(a.ranks), readRanks(b.ranks)];

@@ -1,16 +1,16 @@
-// The runs below some folders, each opened once and then followed.
+// The runs in given folders, each opened once and then followed.
 
 import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { sha256 } from '../util/hash.js';
 import { RunViewer } from '../view/run-view.js';
 
-/** How deep runs may lie: `runs/demo/run` is two below `runs`. */
+/** Maximum depth of runs: `runs/demo/run` is two below `runs`. */
 const DEPTH = 3;
 const NO_RUNS = new Set(['checkpoints', 'store', 'node_modules', 'tensorboard']);
 
 export interface IndexedRun {
-  /** Stable while the folder stays where it is. */
+  /** Stable as long as the folder is not moved. */
   id: string;
   viewer: RunViewer;
 }
@@ -23,7 +23,7 @@ export class RunIndex {
     this.#roots = roots;
   }
 
-  /** All runs there are now, in the order of their paths. */
+  /** All current runs, by path. */
   list(): IndexedRun[] {
     const found = new Set(this.#roots.flatMap(root => findRuns(root, DEPTH)));
     for (const path of found) {
@@ -32,7 +32,7 @@ export class RunIndex {
       try {
         this.#runs.set(id, { id, viewer: new RunViewer(path) });
       } catch {
-        // Being created, damaged, or of another version: `turbogr resume` says what is wrong with it.
+        // Being created, damaged, or of another version: `turbogr resume` reports the problem.
       }
     }
     for (const [id, { viewer }] of this.#runs) if (!found.has(viewer.run.path)) this.#runs.delete(id);

@@ -1,10 +1,10 @@
-// The dashboard as a server on this machine, from start to end.
+// Life cycle of the dashboard's server.
 
 import { UserError } from '../util/errors.js';
 import { buildUi, type UiAppOptions } from './app.js';
 
 export interface UiOptions extends UiAppOptions {
-  /** 0 for any free one. */
+  /** 0 for any free port. */
   port?: number;
 }
 
@@ -13,7 +13,7 @@ export interface RunningUi {
   close(): Promise<void>;
 }
 
-/** Reachable from this machine only: it shows file names, configs and figures to whoever asks. */
+/** Local only: it shows file names, configs and figures without authentication. */
 const HOST = '127.0.0.1';
 
 export async function serveUi({ port = 6007, ...options }: UiOptions): Promise<RunningUi> {

@@ -1,4 +1,4 @@
-// What the data of a run looks like: how long histories are, and how unevenly items are used.
+// Statistics of a run's data: lengths of histories and popularity of items.
 
 import { countItems } from '../eval/known-events.js';
 import { openStore } from '../jobs/open-run.js';
@@ -13,7 +13,7 @@ export interface StoreFacts {
   /** Share of all known events that the most popular `items` of the catalogue have. */
   popularity: { items: number; events: number }[];
   medianLength: number;
-  /** Items that no known event has. */
+  /** Items without known events. */
   unseenItems: number;
 }
 
@@ -35,7 +35,7 @@ export function storeFacts(run: RunFolder): StoreFacts {
   };
 }
 
-/** By powers of two, halved once more: 1, 2, 3, 4-5, 6-7, 8-11, 12-15, ... */
+/** Bins of half a power of two: 1, 2, 3, 4-5, 6-7, 8-11, 12-15, ... */
 function histogram(sorted: Int32Array): StoreFacts['lengths'] {
   const edges = [1, 2, 3];
   for (let power = 4; power <= (sorted.at(-1) ?? 0); power *= 2) edges.push(power, power * 1.5);

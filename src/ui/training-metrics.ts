@@ -1,4 +1,4 @@
-// Figures of a run in Prometheus' text format, on an address of one's choice: `turbogr_training_*`.
+// Figures of a run as Prometheus metrics `turbogr_training_*`, on a configurable address.
 
 import { createServer, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
@@ -14,7 +14,7 @@ export interface Address {
 export function parseAddress(text: string): Address {
   const [, host = '', port = ''] = /^(.*?):?(\d+)$/.exec(text) ?? [];
   if (port === '' || Number(port) > 65_535) {
-    throw new UserError('bad-address', `"${text}" is no address to bind`, 'Give :port or host:port.');
+    throw new UserError('bad-address', `"${text}" is not an address to bind`, 'Give :port or host:port.');
   }
   return { host: host.replace(/^\[|\]$/g, '') || '127.0.0.1', port: Number(port) };
 }
@@ -37,22 +37,22 @@ export class TrainingMetrics {
       new Gauge({ name: `turbogr_training_${name}`, help, labelNames, registers });
     const plain = {
       step: 'Optimiser steps done.',
-      total_steps: 'Optimiser steps of the whole run, about.',
+      total_steps: 'Estimated optimiser steps of the whole run.',
       epoch: 'Epochs done.',
       loss: 'Training loss of the last step.',
       learning_rate: 'Learning rate of the last step.',
       tokens_per_second: 'Tokens per second of the last step.',
-      mfu: 'Useful FLOPs of the last step over the FMA peak.',
-      mfu_paper: 'The same as the TurboGR paper counts FLOPs.',
-      effective_negatives: 'Negatives of a token that count once.',
-      last_event_timestamp_seconds: 'When the run gave its last sign of life.',
+      mfu: 'Useful FLOPs of the last step as a share of the FMA peak.',
+      mfu_paper: 'The same with FLOPs as counted by the TurboGR paper.',
+      effective_negatives: 'Distinct unmasked negatives per token.',
+      last_event_timestamp_seconds: 'Time of the last event.',
       finished: '1 when training has ended, with or without an error.',
     };
     for (const [name, help] of Object.entries(plain)) this.#gauges.set(name, gauge(name, help, []));
     this.#validation = gauge('validation', 'Last value of the validation metric.', ['metric']);
-    this.#baseline = gauge('baseline', 'What needs no model on the same events.', ['metric', 'baseline']);
+    this.#baseline = gauge('baseline', 'Baselines on the same events.', ['metric', 'baseline']);
     this.#memory = gauge('memory_bytes', 'Memory by owner.', ['owner']);
-    this.#time = gauge('step_time_share', 'Parts of the time of sampled steps on a rank.', ['rank', 'part']);
+    this.#time = gauge('step_time_share', 'Shares of the time of sampled steps on a rank.', ['rank', 'part']);
     this.#info = gauge('run_info', 'The run.', ['run', 'model', 'fingerprint']);
     const counter = (name: string, help: string) => new Counter({ name: `turbogr_training_${name}`, help, registers });
     this.#tokens = counter('tokens_total', 'Tokens trained by this process.');
@@ -96,7 +96,7 @@ export class TrainingMetrics {
   }
 }
 
-/** Serves `/metrics`; the URL and how to end it. */
+/** Serves `/metrics`; returns its URL and a function to stop it. */
 export async function serveMetrics(
   { registry }: TrainingMetrics,
   { host, port }: Address,

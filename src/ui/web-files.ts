@@ -1,4 +1,4 @@
-// The dashboard's files, built by Vite into `dist/web` and kept in memory: a handful, well below a megabyte.
+// The dashboard's files, built by Vite into `dist/web` and cached in memory (well below a megabyte).
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';

@@ -55,8 +55,8 @@ test('a user of the log by number is planned as its history is, and wrong times 
     at: 9,
   });
   for (const time of [Number.NaN, -1, 0.5, Infinity]) {
-    expect(() => recommender.plan({ history: [{ item, time }] })).toThrow('is no time');
-    expect(() => recommender.plan({ history: [item], at: time })).toThrow('is no time');
+    expect(() => recommender.plan({ history: [{ item, time }] })).toThrow('is not a time');
+    expect(() => recommender.plan({ history: [item], at: time })).toThrow('is not a time');
   }
 });
 
@@ -90,7 +90,7 @@ test('what plain JavaScript may send is refused by name, and spoils nothing', as
   const asked = (history: string, options: string) =>
     recommender.recommend(JSON.parse(history), { at: 2e9, ...JSON.parse(options) });
   for (const history of ['[null]', '[{}]', '[[1]]', '[true]', '[{"item": null}]'])
-    await expect(asked(history, '{}')).rejects.toThrow('a history holds');
+    await expect(asked(history, '{}')).rejects.toThrow('a history contains');
   for (const filter of ['5', '"comedy"', '[]', '{"year": null}', '{"year": {"near": 1990}}'])
     await expect(asked('[]', `{"filter": ${filter}}`)).rejects.toThrow('is not a filter');
   expect(await asked('[]', '{"k": 2}')).toHaveLength(2);

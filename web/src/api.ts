@@ -1,4 +1,4 @@
-// What the server tells, and how it is asked.
+// The server's API.
 
 import { useEffect, useState } from 'preact/hooks';
 import type { RunSummary } from '../../src/ui/app.js';
@@ -38,7 +38,7 @@ export interface Loaded<T> {
   error?: Refusal | Error;
 }
 
-/** The answer to a question that is asked again when `keys` change; the last answer stays until the next. */
+/** Loads data again when `keys` change; the previous result stays until the next arrives. */
 export function useLoaded<T>(load: () => Promise<T>, keys: unknown[]): Loaded<T> {
   const [state, setState] = useState<Loaded<T>>({});
   useEffect(() => {
@@ -54,7 +54,7 @@ export function useLoaded<T>(load: () => Promise<T>, keys: unknown[]): Loaded<T>
   return state;
 }
 
-/** The list of runs, asked for again every few seconds. */
+/** The list of runs, polled every few seconds. */
 export function useRuns(): Loaded<RunSummary[]> {
   const [tick, setTick] = useState(0);
   useEffect(() => {
@@ -64,7 +64,7 @@ export function useRuns(): Loaded<RunSummary[]> {
   return useLoaded(getRuns, [tick]);
 }
 
-/** A run as it goes on; `live` is false while the server does not answer. */
+/** A live view of a run; `live` is false while the server does not answer. */
 export function useRun(id: string): { view?: RunView; live: boolean } {
   const [state, setState] = useState<{ id: string; view?: RunView; live: boolean }>({ id, live: false });
   useEffect(() => {

@@ -26,10 +26,10 @@ function useHash(): string {
   return hash;
 }
 
-/** Keys are ours unless somebody types, or holds a modifier. */
+/** Ignores keys while typing or with a modifier. */
 export function useKeys(act: (key: string) => void): void {
   const latest = useRef(act);
-  latest.current = act; // at once: an effect would come after the next paint, and a fast key before it
+  latest.current = act; // synchronously: an effect would run after the next paint, too late for a fast key
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
       const typing = event.target instanceof HTMLElement && event.target.matches('input[type=text], textarea');

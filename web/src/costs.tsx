@@ -1,4 +1,4 @@
-// Where time and memory go: the wall clock, a step by stage and op, memory by owner.
+// Time and memory: breakdown of wall time, of a step by stage and op, and of memory by owner.
 
 import { formatBytes, formatSeconds, formatShare } from '../../src/util/format.js';
 import type { RunView } from './api.js';
@@ -38,7 +38,7 @@ export function Costs({ view: { time, samples } }: { view: RunView }) {
     <div class="charts top">
       <div class="stack">
         <Bars
-          title="Effective training time: where the wall clock went"
+          title="Effective training time: breakdown of wall time"
           rows={[
             part('training steps', time.training),
             part('validation', time.validation),

@@ -30,7 +30,7 @@ export function Curves({ view }: { view: RunView }) {
         ]}
       />
       <Plot
-        title={`Validation ${metric}, and what needs no model`}
+        title={`Validation ${metric} and baselines`}
         xName="epoch"
         x={epochs}
         format={value => value.toFixed(4)}

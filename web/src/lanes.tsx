@@ -1,4 +1,4 @@
-// What the streams of every rank did, one after the other, over a few steps.
+// Timeline of the streams of every rank over a few steps.
 
 import { useState } from 'preact/hooks';
 import { getSpans, useLoaded } from './api.js';

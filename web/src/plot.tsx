@@ -28,7 +28,7 @@ export interface PlotProps {
 }
 
 const HEIGHT = 220;
-/** Distances of marks on an axis that counts. */
+/** Tick spacings of an integer axis. */
 const WHOLE_STEPS = [1, 2, 5]
   .flatMap(unit => [0, 1, 2, 3, 4, 5, 6, 7].map(power => unit * 10 ** power))
   .sort((a, b) => a - b);
@@ -85,14 +85,14 @@ function options({ xName, series, format, fromZero, group }: PlotProps, width: n
   };
 }
 
-/** Without decimals where no mark of the axis needs any. */
+/** Without decimals if no tick needs any. */
 function shortest(marks: string[]): string[] {
   return marks.every(mark => /\.0+(?!\d)/.test(mark) || !mark.includes('.'))
     ? marks.map(mark => mark.replace(/\.0+(?!\d)/, ''))
     : marks;
 }
 
-/** Without a cursor a legend shows the last value. */
+/** Without a cursor the legend shows the last value. */
 function shownValue(value: number | null | undefined, format: PlotProps['format']): string {
   return isNumber(value) ? format(value) : '–';
 }

@@ -1,4 +1,4 @@
-// All runs, newest sign of life first.
+// All runs, most recently active first.
 
 import { useEffect, useState } from 'preact/hooks';
 import { formatShare } from '../../src/util/format.js';

@@ -68,7 +68,7 @@ export function RunPage({ id }: { id: string }) {
           />
           <h3>Resumed</h3>
           {view.resumes.length === 0 ? (
-            <p class="muted">Never: one process from the first step on.</p>
+            <p class="muted">Never: one process since the first step.</p>
           ) : (
             <Table
               words

@@ -1,4 +1,4 @@
-// Light or dark: the system's choice until somebody chooses.
+// Light or dark: the system's setting until the user chooses.
 
 import { useEffect, useState } from 'preact/hooks';
 
@@ -19,7 +19,7 @@ export function toggleTheme(): void {
   dispatchEvent(new Event(CHANGED));
 }
 
-/** Changes when the colours do: what is drawn on a canvas has to be drawn again. */
+/** Changes with the colours: canvases have to be redrawn. */
 export function useTheme(): string {
   const [theme, setTheme] = useState(current);
   useEffect(() => {

@@ -9,7 +9,7 @@ export interface BlockInput {
   g: Graph;
   config: ModelConfig;
   pairs: Pairs;
-  /** Units of the log's timestamps in a day. */
+  /** Units of the log's timestamps per day. */
   ticksPerDay: number | undefined;
   /** Adds a parameter to the graph. */
   weight: (name: string) => Value;
@@ -25,7 +25,7 @@ export function encoderBlocks(kind: string): Encoder {
   if (kind === 'sasrec') return sasrec;
   throw new UserError(
     'own-model',
-    `there is no ONNX form of a model of one's own, "${kind}"`,
+    `a custom model, "${kind}", cannot be exported to ONNX`,
     'Export the weights instead: --out <file>.',
   );
 }
@@ -61,7 +61,7 @@ function fuxi(x: Value, input: BlockInput): Value {
     const { position, time } = bias(input, l, n);
     const channel = (weights: Value): Value => g.op('MatMul', [masked(g, input, weights), v]);
     const byPosition = channel(position);
-    // Without times the channel is there and holds nothing.
+    // Without times the channel exists and is zero.
     const byTime = time ? channel(time) : g.op('Mul', [byPosition, g.float(0)]);
     const bySemantics = channel(pointwise(g, score, n));
     const o = joinHeads(g, g.op('Concat', [byPosition, byTime, bySemantics], { axis: 2 })); // [n, 3hv]

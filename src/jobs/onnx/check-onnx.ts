@@ -1,5 +1,5 @@
-// Whether the exported graphs say what the run says: both are asked about real histories, and the largest difference is told.
-// onnxruntime is nobody's dependency here; whoever has it installed can check.
+// Checks exported graphs against the run on real histories and reports the largest difference. onnxruntime is an optional
+// dependency.
 
 import { join } from 'node:path';
 import { readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ export interface OnnxDifference {
   score: number;
 }
 
-/** What is used of onnxruntime's interface, which onnxruntime-web and onnxruntime-node share. */
+/** The part of onnxruntime's interface in use, shared by onnxruntime-web and onnxruntime-node. */
 interface Runtime {
   InferenceSession: { create(model: Uint8Array): Promise<Session> };
   Tensor: new (type: string, data: BigInt64Array | Float32Array, shape: readonly number[]) => unknown;
@@ -26,7 +26,7 @@ interface Session {
 
 const RUNTIMES = ['onnxruntime-node', 'onnxruntime-web'];
 
-/** `histories`: so many users, spread over the log. */
+/** `histories`: number of users, spread over the log. */
 export async function checkOnnx(
   run: string,
   folder: string,
@@ -70,7 +70,7 @@ async function findRuntime(): Promise<Runtime> {
   throw new UserError('no-onnxruntime', 'no onnxruntime is installed here', 'Install one: npm install onnxruntime-web');
 }
 
-/** All inputs that an encoder may have; it is given those that it asks for. */
+/** All possible inputs of an encoder; only those that it has are passed. */
 function encoderFeed({ Tensor }: Runtime, history: History, maxLength: number): Record<string, unknown> {
   const from = Math.max(0, history.items.length - maxLength);
   const tensor = (values: ArrayLike<number>): unknown => {

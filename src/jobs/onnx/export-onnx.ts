@@ -1,11 +1,11 @@
 // A run as ONNX, for runtimes of other languages:
 //
 //   encoder.onnx   item [n], time [n], next_time [n], action [n] of one history, oldest first, at most `max_length` events
-//                  -> state [1, D]; time inputs only when the model reads times, action only when it embeds them
-//   scorer.onnx    state [b, D] -> scores [b, V]: what the items are ranked by
-//   items.json     the log's ids in the order of the scores
+//                  -> state [1, D]; time inputs only if the model uses times, action only if it embeds them
+//   scorer.onnx    state [b, D] -> scores [b, V], by which items are ranked
+//   items.json     original ids in the order of the scores
 //
-// next_time[i] is the time of event i + 1, and of the last one the moment to recommend for.
+// next_time[i] is the time of event i + 1; for the last event, the time to recommend for.
 
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -20,18 +20,18 @@ import { Graph, type Value } from './graph.js';
 import { makePairs, unitRows } from './layers.js';
 import type { Message } from './message.js';
 
-/** Protocol buffers end here. */
+/** Size limit of protocol buffers. */
 const MOST_BYTES = 2 ** 31 - 1;
 
 export interface OnnxReport {
   folder: string;
   /** Inputs of the encoder. */
   inputs: string[];
-  /** The run ranks with priors of the log, which the scorer has not. */
+  /** Whether the run uses priors of the log, which the scorer lacks. */
   withoutPriors: boolean;
 }
 
-/** Writes the folder under a temporary name and moves it into place. A folder that is in the way is refused. */
+/** Writes the folder atomically. Refuses an existing one. */
 export async function exportOnnx(run: string, out: string, options: OpenRunOptions = {}): Promise<OnnxReport> {
   const folder = resolve(out);
   if (existsSync(folder) && readdirSync(folder).length > 0) {
@@ -139,7 +139,7 @@ function rowsOrNothing(g: Graph, table: Value, { ids, rows }: { ids: Value; rows
   return g.op('Mul', [found, g.op('Unsqueeze', [g.cast(inside, 'float'), g.ints([1])])]);
 }
 
-/** `named`: items that have an id of the log; rows behind them are reserved. */
+/** `named`: number of items with an original id; later rows are reserved. */
 function scorer({
   model,
   weights,

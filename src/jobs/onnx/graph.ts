@@ -1,9 +1,9 @@
-// An ONNX graph under construction: every op gives the name of its output, which further ops take. Field numbers are those of
+// Builder of an ONNX graph: every op returns the name of its output, to be used by further ops. Field numbers are those of
 // onnx.proto.
 
 import { Message } from './message.js';
 
-/** Opset 17: the newest that has no axes as inputs, which every runtime of the last years reads. */
+/** Opset 17: the newest without axes as inputs, supported by all recent runtimes. */
 const OPSET = 17;
 const IR_VERSION = 8;
 

@@ -1,5 +1,5 @@
-// What the models' blocks are made of, as ONNX ops on one sequence: norms, activations, heads, and the pairs of attention with
-// their relative bias. Each follows the op of the same name in src/ops.
+// Building blocks of the models as ONNX ops on one sequence: norms, activations, heads, and attention scores with relative bias.
+// Each follows the op of the same name in src/ops.
 //
 // n events of the sequence, h heads, a query/key width of a head, v value width of a head, N as in nn/hstu.ts.
 
@@ -24,7 +24,7 @@ function rowMean(g: Graph, x: Value): Value {
   return g.op('ReduceMean', [x], { axes: [-1], keepdims: 1 });
 }
 
-/** Rows divided by their length. */
+/** L2-normalised rows. */
 export function unitRows(g: Graph, x: Value): Value {
   const length = g.op('ReduceL2', [x], { axes: [-1], keepdims: 1 });
   return g.op('Div', [x, g.op('Max', [length, g.float(NORM_EPS)])]);
@@ -49,9 +49,9 @@ export function scores(g: Graph, q: Value, k: Value, heads: number): Value {
 export interface Pairs {
   /** [n, n] 1 where the key is not after the query, else 0. */
   readonly visible: Value;
-  /** [n, n] key position less query position. */
+  /** [n, n] key position minus query position. */
   readonly distance: Value;
-  /** [n, n] time between the moment of the query and the key, in the unit of the log, at least 0. */
+  /** [n, n] query time minus key time, in the unit of the log, at least 0. */
   readonly gap: Value | undefined;
 }
 

@@ -1,5 +1,5 @@
-// Protocol buffers, as far as an ONNX model needs them: messages of varints, floats and nested bytes. A message is a list of
-// pieces that are never copied, so that a table of a gigabyte costs no second one.
+// Protocol buffers as needed for ONNX: messages of varints, floats and nested bytes. A message is a list of pieces that are never
+// copied, so that a large table is not duplicated in memory.
 
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { writeFully } from '../../util/atomic-file.js';
@@ -50,7 +50,7 @@ export class Message {
   }
 }
 
-/** Seven bits a byte, the lowest first; negative numbers as 64-bit two's complement. */
+/** Seven bits per byte, lowest first; negative numbers as 64-bit two's complement. */
 function varint(value: number | bigint): Uint8Array {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value));
