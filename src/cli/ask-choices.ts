@@ -1,5 +1,5 @@
-// What a log does not settle by itself (which column is the user; whether the day or the month comes first) is asked for
-// on a terminal, and the work begins again with the answer. Elsewhere it stays an error with its remedy.
+// Ambiguities of a log (which column is the user; whether the day or the month comes first) are resolved by a question on a
+// terminal, and the work is restarted with the answer. Elsewhere they are errors with a remedy.
 
 import { createInterface } from 'node:readline/promises';
 import { ChoiceError, type ChoiceOption } from '../data/prepare/choice-error.js';
@@ -11,7 +11,7 @@ const QUESTIONS: Record<ChoiceOption, string> = {
   user: 'Which column is the user?',
   item: 'Which column is the item?',
   time: "Which column is the time? 'none' if the rows are in order.",
-  timeFormat: 'How are the dates written?',
+  timeFormat: 'What is the format of the dates?',
 };
 
 /** `work` must leave nothing behind when it fails. */

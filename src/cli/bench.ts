@@ -1,4 +1,4 @@
-// `turbogr bench`: measurements, each a table for people and one JSON object for machines.
+// `turbogr bench`: measurements, each as a table or as one JSON object.
 import { Command } from '@commander-js/extra-typings';
 import { addCommands, type LazyCommands } from './lazy-commands.js';
 
@@ -17,7 +17,7 @@ export const BENCHES: LazyCommands = {
 
 export async function benchCommand(words: readonly string[]): Promise<Command> {
   const command = new Command('bench').description(
-    'measure kernels, steps, lanes, negatives, preparation, balance and scaling; the paper beside ours',
+    "measure kernels, steps, lanes, negatives, preparation, balance and scaling; compare with the paper's tables",
   );
   await addCommands(command, BENCHES, words);
   return command;

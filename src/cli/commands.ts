@@ -1,4 +1,4 @@
-// The commands, in the order in which a person meets them: one file per command, loaded when it is asked for.
+// The commands, in the order of typical use: one file per command, loaded on demand.
 import type { LazyCommands } from './lazy-commands.js';
 
 export const COMMANDS: LazyCommands = {

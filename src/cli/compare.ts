@@ -14,9 +14,9 @@ export function compareCommand() {
   return new Command('compare')
     .description('two runs side by side: config, curves, figures with intervals, and whether the difference is chance')
     .argument('<a>', 'folder of a run')
-    .argument('<b>', 'folder of another; differences are its figures less those of the first')
+    .argument('<b>', 'folder of another run; differences are b - a')
     .option('--html <file>', 'write the comparison as one HTML page')
-    .option('--anyway', 'show runs of different data side by side, without a judgement')
+    .option('--anyway', 'show runs on different data side by side, without a verdict')
     .option('--json', 'print the comparison as JSON')
     .action(async (a, b, { html, anyway, json }) => {
       const comparison = await compare(a, b, anyway ?? false);
@@ -31,7 +31,7 @@ async function compare(a: string, b: string, anyway: boolean): Promise<Compariso
     throw new UserError(
       'not-comparable',
       `${a} and ${b} have different data: fingerprints ${viewA.fingerprint.slice(0, 12)} and ${viewB.fingerprint.slice(0, 12)}`,
-      'Train both on the same store; or see them side by side, without a judgement, with --anyway.',
+      'Train both on the same store; or show them side by side, without a verdict, with --anyway.',
     );
   }
   const tested = viewA.report?.test && viewB.report?.test && viewA.fingerprint === viewB.fingerprint;
@@ -54,7 +54,7 @@ function describe(comparison: Comparison): string {
   parts.push(table(['figure', 'a', 'b'], comparedFigures(a, b)));
   for (const [name, view] of Object.entries({ a, b })) parts.push(...curves(name, view));
   if (metrics.length > 0) parts.push(table(METRIC_HEADER, metricRows(comparison)));
-  else parts.push('No test figures of both: one of them has not ended, or holds out no test events.');
+  else parts.push('No test comparison: one of the runs has not finished, or has no test events.');
   if (cases) {
     const { better, worse, equal } = cases;
     parts.push(

@@ -1,5 +1,4 @@
-// The flags by which a config is given on the command line, the same for every command that takes one.
-// Later ones win: recipe, then file, then --set, then the short flags.
+// Config flags, shared by all commands that take a config. Precedence, lowest first: recipe, file, --set, short flags.
 
 import type { Command } from '@commander-js/extra-typings';
 import { parseAssignments, readConfigFile, type UncheckedConfig } from '../config/resolve.js';
@@ -11,7 +10,7 @@ function collect(value: string, earlier: string[]): string[] {
 
 export function withConfigFlags<A extends unknown[]>(command: Command<A>) {
   return command
-    .option('--recipe <name>', 'named starting point, such as ml-1m-hstu')
+    .option('--recipe <name>', 'named config to start from, such as ml-1m-hstu')
     .option('--config <file>', 'YAML or JSON file with the config, or a .js or .ts module, whose code is run')
     .option('--set <key=value>', 'any key of the config, such as model.d=64; may be repeated', collect, [])
     .option('--model <kind>', 'hstu, fuxi or sasrec')
@@ -19,8 +18,8 @@ export function withConfigFlags<A extends unknown[]>(command: Command<A>) {
     .option('--epochs <count>', 'epochs to train', wholeNumber)
     .option('--lr <rate>', 'peak learning rate', positiveNumber)
     .option('--seed <number>', 'same seed, same weights', wholeNumber)
-    .option('--threads <count>', 'worker threads; never changes a result', wholeNumber)
-    .option('--group-size <count>', 'ranks that hold a large table together; never changes a result', countNumber);
+    .option('--threads <count>', 'worker threads; does not affect results', wholeNumber)
+    .option('--group-size <count>', 'ranks that a large table is sharded over; does not affect results', countNumber);
 }
 
 export interface ConfigFlags {
@@ -36,7 +35,7 @@ export interface ConfigFlags {
   groupSize?: number | undefined;
 }
 
-/** The config that the flags describe, unchecked: `resolveConfig` checks it. */
+/** The config given by the flags, to be validated by `resolveConfig`. */
 export async function readConfigFlags(flags: ConfigFlags): Promise<UncheckedConfig[]> {
   const file = flags.config === undefined ? {} : await readConfigFile(flags.config);
   const { recipe, model, size, epochs, lr, seed, threads, groupSize } = flags;

@@ -1,4 +1,4 @@
-// `turbogr config`: what a config comes to, before anything runs; the list of recipes; the JSON Schema for editors.
+// `turbogr config`: shows the resolved config, the list of recipes, or the JSON Schema for editors.
 import { Command } from '@commander-js/extra-typings';
 import { stringify } from 'yaml';
 import { RECIPES } from '../config/recipes.js';
@@ -16,10 +16,10 @@ import { describeParameters } from './describe.js';
 
 export function configCommand() {
   return withConfigFlags(new Command('config'))
-    .description('show what a config comes to, with its parameter count')
+    .description('show the resolved config and its parameter count')
     .option('--schema', 'print the JSON Schema of a config file')
     .option('--recipes', 'list the recipes')
-    .option('--explain <store>', 'print what is chosen for this store, and why')
+    .option('--explain <store>', 'print the settings chosen for this store, and why')
     .option('--json', 'print the resolved config as JSON')
     .action(async options => {
       const print = (text: string) => process.stdout.write(`${text}\n`);
@@ -41,7 +41,7 @@ export function configCommand() {
 }
 
 function explain(choices: readonly Choice[]): string {
-  if (choices.length === 0) return 'nothing is chosen from the log: a recipe is named, or every key is given';
+  if (choices.length === 0) return 'nothing is chosen from the log: a recipe or every key is given';
   return table(
     ['key', 'value', 'because'],
     choices.map(({ key, value, reason }) => [key, String(value), reason]),

@@ -1,5 +1,5 @@
-// `turbogr demo`: the whole job on a log made on the spot, in about a minute: make, prepare, train, evaluate, recommend.
-// Everything it writes is under one folder, which it empties first, if it is one that it made.
+// `turbogr demo`: everything on a generated log, in about a minute: generate, prepare, train, evaluate, recommend. All output is
+// in one folder, which is emptied first if an earlier demo created it.
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
@@ -33,14 +33,10 @@ const SHOWN = 4;
 
 export function demoCommand() {
   return new Command('demo')
-    .description('make a log, prepare it, train a small HSTU on it, evaluate, recommend: about a minute')
-    .option(
-      '--folder <folder>',
-      'where everything goes; a folder of an earlier demo is emptied first',
-      join('runs', 'demo'),
-    )
+    .description('generate a log, prepare it, train a small HSTU, evaluate, recommend: about a minute')
+    .option('--folder <folder>', 'output folder; that of an earlier demo is emptied first', join('runs', 'demo'))
     .option('--epochs <count>', 'epochs to train', wholeNumber, CONFIG.epochs)
-    .option('--threads <count>', 'worker threads; never changes a result', wholeNumber)
+    .option('--threads <count>', 'worker threads; does not affect results', wholeNumber)
     .action(async ({ folder, epochs, threads }) => {
       const say = (text: string) => process.stdout.write(`${text}\n`);
       const [log, store, run] = [join(folder, 'log.csv'), join(folder, 'store'), join(folder, 'run')];
@@ -53,7 +49,7 @@ export function demoCommand() {
         say(
           `   HR@10 to expect: popularity ${margin.popularity.toFixed(3)}, first-order Markov ${margin.markov.toFixed(3)};`,
         );
-        say(`   who knew the law behind the log would reach ${margin.oracle.toFixed(3)}`);
+        say(`   the oracle, which knows the true distribution, reaches ${margin.oracle.toFixed(3)}`);
       }
 
       say(`\n2. Prepared: ${store}`);
@@ -75,7 +71,7 @@ export function demoCommand() {
       say(`\n4. How it learned\n${curve({ title: 'loss by epoch', values: losses })}`);
       say(curve({ title: `validation ${report.metric} by epoch`, values }));
 
-      say('\n5. What it would show next (the event that really came is held back; * marks it where it was found)');
+      say('\n5. Recommendations (the true next event is held out; * marks it where it was found)');
       await showUsers(run, say);
       say('\nGo on:');
       for (const next of [`recommend ${run} --user 0`, `evaluate ${run}`, 'train <your log>.csv']) {
@@ -84,15 +80,15 @@ export function demoCommand() {
     });
 }
 
-/** Says that a folder is a demo's: only such a one is ever emptied. */
+/** Marks a folder of a demo: no other folder is ever emptied. */
 const MARKER = '.turbogr-demo';
 
 export function emptyOwnFolder(folder: string): void {
   if (existsSync(folder) && readdirSync(folder).length > 0 && !existsSync(join(folder, MARKER))) {
     throw new UserError(
       'not-a-demo',
-      `${folder} holds files that no demo wrote, and the demo would remove them`,
-      'Choose another place with --folder, or remove the folder yourself.',
+      `${folder} contains files that are not from a demo, and the demo would remove them`,
+      'Choose another folder with --folder, or remove this one yourself.',
     );
   }
   rmSync(folder, { recursive: true, force: true });

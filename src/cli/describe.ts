@@ -1,4 +1,4 @@
-// Sentences that several commands print.
+// Texts shared by several commands.
 import type { ModelConfig } from '../config/schema.js';
 import type { TrainReport, TrainStart } from '../jobs/train-report.js';
 import { describeEvaluation } from '../eval/report.js';
@@ -17,7 +17,7 @@ export function formatMillions(count: number): string {
 export function describeParameters(model: ModelConfig, blockParameters: number, kind: string = model.kind): string {
   const { d, blocks, heads, dqk, dv, maxLength } = model;
   const count = `${formatMillions(blockParameters)} parameters in the blocks`;
-  if (kind !== model.kind) return `${kind}: length ${maxLength}, ${count}`; // a custom model decides its shape
+  if (kind !== model.kind) return `${kind}: length ${maxLength}, ${count}`; // the shape of a custom model is unknown
   const widths = dqk === dv ? `heads of ${dqk}` : `heads of ${dqk} (query, key) and ${dv} (value)`;
   return `${NAMES[model.kind]}: ${blocks} blocks, width ${d}, ${heads} ${widths}, length ${maxLength}, ${count}`;
 }
@@ -47,7 +47,7 @@ function describeChoices({ choices }: TrainStart): string[] {
   ];
 }
 
-/** What the model will never see, and the switch that changes it. */
+/** What the model will not see, and the option that changes it. */
 function describeLeftOut({ prepared, untrainedEvents, trainingEvents, config }: TrainStart): string[] {
   const lines: string[] = [];
   if (prepared) {
@@ -85,12 +85,12 @@ function adviseBatch({ config, tokensPerEpoch }: TrainStart): string[] {
   const better = Math.max(config.model.maxLength, 2 ** Math.round(Math.log2(tokensPerEpoch / (2 * FEW_STEPS))));
   if (better >= config.batch.tokens) return [];
   return [
-    `a small log: an epoch is ${Math.ceil(tokensPerEpoch / config.batch.tokens)} steps, and smaller batches would make ` +
-      `more of it: --set batch.tokens=${better}`,
+    `a small log: an epoch is ${Math.ceil(tokensPerEpoch / config.batch.tokens)} steps; more steps with smaller batches may ` +
+      `learn more: --set batch.tokens=${better}`,
   ];
 }
 
-/** Segments so small that the loss waits for the rows of most. */
+/** Warns about segments so small that the loss waits for most of them. */
 function adviseSegment({ config: { batch, loss, model }, items }: TrainStart): string[] {
   const { count, pool, segment, sharing } = loss.negatives;
   const isWhole = loss.kind === 'full-softmax' || (pool > 0 && count >= pool);
@@ -100,7 +100,7 @@ function adviseSegment({ config: { batch, loss, model }, items }: TrainStart): s
   const least = leastHiddenSegment({ positions, draws: count * sharing.factor, rows: items });
   if (segment >= least) return [];
   return [
-    `segments of ${formatCount(segment)} positions: behind the encoder two of ${Math.ceil(positions / segment)} are fetched, and the loss ` +
+    `segments of ${formatCount(segment)} positions: two of ${Math.ceil(positions / segment)} are fetched while the encoder runs, and the loss ` +
       `waits for the others; --set loss.negatives.segment=${least} hides all of them`,
   ];
 }
@@ -125,7 +125,7 @@ export function describeReport(report: TrainReport): string {
   return lines.join('\n');
 }
 
-/** The last words of a command: what the result means, and what to do next. */
+/** The closing lines of a command: what the result means, and what to do next. */
 export function describeVerdict({ kind, lines, next }: Verdict): string {
   const colour = kind === 'ahead' ? 'green' : 'yellow';
   const sentences = lines.map(line => coloured(`${line[0]!.toUpperCase()}${line.slice(1)}.`, colour));

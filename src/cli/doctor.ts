@@ -1,4 +1,4 @@
-// `turbogr doctor`: what this machine gets, what would be slow or fail, and what to do.
+// `turbogr doctor`: what this machine offers, what would be slow or fail, and what to do.
 import { Command } from '@commander-js/extra-typings';
 import { existsSync } from 'node:fs';
 import { type Examination, examineMachine } from '../bench/machine/examine.js';
@@ -7,8 +7,8 @@ import { UserError } from '../util/errors.js';
 
 export function doctorCommand() {
   return new Command('doctor')
-    .description('examine this machine: what it gets, what would be slow or fail, and what to do')
-    .option('--folder <folder>', 'where runs will go: its disk is measured', '.')
+    .description('examine this machine: what it offers, what would be slow or fail, and what to do')
+    .option('--folder <folder>', 'folder for runs, whose disk is measured', '.')
     .option('--json', 'print JSON')
     .action(async ({ folder, json }) => {
       if (!existsSync(folder)) {

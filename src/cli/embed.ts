@@ -14,7 +14,7 @@ export function embedCommand() {
     .addOption(
       new Option('--of <what>', 'whose vectors').choices(['items', 'users', 'both'] as const).default('items' as const),
     )
-    .option('--at <time>', "the moment of the users' vectors, in the log's unit or a date (default: now)")
+    .option('--at <time>', "time of the users' vectors, in the log's unit or as a date (default: now)")
     .action(async (run, { out, of, at }) => {
       using recommender = openRecommender(run);
       await recommender.verify();

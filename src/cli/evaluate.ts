@@ -1,4 +1,4 @@
-// `turbogr evaluate`: a trained run on its held-out events, beside the baselines.
+// `turbogr evaluate`: a trained run and the baselines on its held-out events.
 import { Command, Option } from '@commander-js/extra-typings';
 import { describeEvaluation } from '../eval/report.js';
 import { evaluate } from '../jobs/evaluate.js';
@@ -11,21 +11,21 @@ import { describeVerdict } from './describe.js';
 export function evaluateCommand() {
   return new Command('evaluate')
     .description(
-      'rank the held-out events of a run in the whole catalogue, beside popularity, Markov, recency and their blend',
+      'rank the held-out events of a run in the whole catalogue; compare with popularity, Markov, recency and their blend',
     )
     .argument('<run>', 'folder of the run')
     .addOption(
       new Option('--part <part>', 'held-out part').choices(['test', 'validation'] as const).default('test' as const),
     )
     .addOption(
-      new Option('--exclude <what>', 'left out of the ranking; by default as in the config').choices([
+      new Option('--exclude <what>', 'excluded from the ranking (default: as in the config)').choices([
         'history',
         'input',
         'none',
       ] as const),
     )
-    .option('--store <folder>', "where the run's sequence store is now, if it was moved")
-    .option('--no-verify', 'do not compare the store with its checksums')
+    .option('--store <folder>', "the run's sequence store, if it was moved")
+    .option('--no-verify', "do not verify the store's checksums")
     .option('--threads <count>', 'worker threads', wholeNumber)
     .option('--segments', 'also by history length, target popularity, and new or repeated targets')
     .option('--json', 'print the report as JSON')

@@ -1,4 +1,4 @@
-// `turbogr export`: a run's weights as one safetensors file, the whole model as a folder that needs nothing else, or ONNX.
+// `turbogr export`: a run's weights as one safetensors file, the model as a self-contained folder, or ONNX.
 import { Command } from '@commander-js/extra-typings';
 import { exportBundle } from '../jobs/bundle.js';
 import { checkOnnx } from '../jobs/onnx/check-onnx.js';
@@ -9,14 +9,14 @@ import { UserError } from '../util/errors.js';
 export function exportCommand() {
   return new Command('export')
     .description(
-      "write a run's chosen weights to a safetensors file, or the model as a folder to carry away or as ONNX",
+      "write a run's chosen weights to a safetensors file, or the model as a self-contained folder or as ONNX",
     )
     .argument('<run>', 'folder of the run')
     .option('--out <file>', 'weights with readable names, such as weights.safetensors')
     .option('--bundle <folder>', 'weights, config and vocabulary: `recommend` works on it without log and store')
     .option('--onnx <folder>', 'encoder and scorer as ONNX, and the ids of the items')
-    .option('--check', 'with --onnx: ask onnxruntime, if it is installed, and print the largest difference')
-    .option('--store <folder>', "where the run's sequence store is now, if it was moved")
+    .option('--check', 'with --onnx: compare with onnxruntime, if installed, and print the largest difference')
+    .option('--store <folder>', "the run's sequence store, if it was moved")
     .action(async (run, { out, bundle, onnx, check, store }) => {
       if (out === undefined && bundle === undefined && onnx === undefined) {
         throw new UserError('bad-flag', 'give --out, --bundle or --onnx', 'For example: --out weights.safetensors');
@@ -30,7 +30,7 @@ export function exportCommand() {
         const { withoutPriors } = await exportBundle(run, bundle, opening);
         if (withoutPriors) {
           process.stderr.write(
-            "the run ranks with the log's priors, which a bundle has not: it ranks by the model alone\n",
+            "the run ranks with the log's priors, which a bundle lacks: it ranks by the model alone\n",
           );
         }
         process.stdout.write(`${bundle}\nTry it: npx turbogr recommend ${bundle} --history <item id>\n`);
@@ -39,7 +39,7 @@ export function exportCommand() {
         const { inputs, withoutPriors } = await exportOnnx(run, onnx, opening);
         if (withoutPriors) {
           process.stderr.write(
-            "the run ranks with the log's priors, which the scorer has not: it ranks by the model alone\n",
+            "the run ranks with the log's priors, which the scorer lacks: it ranks by the model alone\n",
           );
         }
         process.stdout.write(`${onnx}/encoder.onnx (${inputs.join(', ')}), ${onnx}/scorer.onnx, ${onnx}/items.json\n`);

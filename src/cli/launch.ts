@@ -19,20 +19,20 @@ export function launchCommand() {
     .option('-n, --ranks <count>', 'number of ranks', countNumber)
     .option('--hosts <list>', 'where: host:slots,host:slots (default: this machine)')
     .addOption(new Option('--mpi <kind>', 'which MPI (default: the first one found)').choices(MPI_KINDS))
-    .option('--mpi-flag <flag>', 'a further flag for mpirun itself; may be repeated', collect, [])
-    .option('--restarts <count>', 'times to go on from the newest checkpoint after a fault', wholeNumber, 0)
+    .option('--mpi-flag <flag>', 'an additional flag for mpirun; may be repeated', collect, [])
+    .option('--restarts <count>', 'how often to restart from the newest checkpoint after a fault', wholeNumber, 0)
     .option(
       '--patience <seconds>',
-      'a rank whose JavaScript does not run for so long ends the job',
+      'end the job if the JavaScript thread of a rank is blocked for this long',
       positiveNumber,
       120,
     )
-    .option('--build', 'only build what connects turbogr to the MPI of this machine')
+    .option('--build', 'only build the shim for the MPI of this machine')
     .passThroughOptions()
     .action(async (command, { ranks, hosts, mpi, mpiFlag, restarts, patience, build }) => {
       const shim = buildShim(mpi ?? findLauncher().kind);
       if (build) {
-        process.stdout.write(`${MPI_NAMES[shim.kind]}: ${shim.path}${shim.built ? '' : ' (was there already)'}\n`);
+        process.stdout.write(`${MPI_NAMES[shim.kind]}: ${shim.path}${shim.built ? '' : ' (already built)'}\n`);
         return;
       }
       if (ranks === undefined || command.length === 0) {
@@ -59,7 +59,7 @@ export function launchCommand() {
     });
 }
 
-/** A script of one's own, or one of our commands. */
+/** A user's script, or one of our commands. */
 function program(command: readonly string[]): string[] {
   return /\.(m?js|m?ts)$/.test(command[0]!) ? [...command] : [MAIN, ...command];
 }

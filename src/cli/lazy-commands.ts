@@ -1,10 +1,10 @@
-// Commands whose modules are loaded only when they are needed: a training run does not hold the code of the server.
+// Lazily loaded commands: a training run does not load the code of the server.
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 
-/** By name, in the order of the help text. `words` are what follows the name on the command line. */
+/** By name, in the order of the help text. `words`: the command line after the name. */
 export type LazyCommands = Readonly<Record<string, (words: readonly string[]) => Promise<CommandUnknownOpts>>>;
 
-/** Adds the command that the command line names; all of them where it names none, so that help lists them. */
+/** Adds the command that the command line names; without one, all of them, for the help text. */
 export async function addCommands(
   to: CommandUnknownOpts,
   commands: LazyCommands,

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The command line. Errors a person can mend are printed with their remedy (as a JSON object on stdout with --json) and
-// exit with 2; anything else is our bug and keeps its stack.
+// The command line. Errors that the user can fix are printed with their remedy (as a JSON object on stdout with --json) and
+// exit with 2; anything else is a bug and keeps its stack.
 import { Command } from '@commander-js/extra-typings';
 import { VERSION } from '../native/platform.js';
 import { explainSystemError, UserError } from '../util/errors.js';
@@ -28,7 +28,7 @@ try {
     const { code, message, remedy } = told;
     process.stdout.write(`${JSON.stringify({ error: { code, message, remedy } })}\n`);
   } else {
-    // What an error quotes may come from a log.
+    // Errors may quote text from a log.
     const name = coloured('turbogr:', 'red', process.stderr);
     const text = `${name} ${printableLines(told.message)}\n${told.remedy ? `  ${printableLines(told.remedy)}\n` : ''}`;
     process.stderr.write(fitted(text, process.stderr));

@@ -1,5 +1,5 @@
-// Those who look at a run besides the terminal: opened before it starts, so that what is wrong with them is said early.
-// Servers are loaded when asked for: their modules are 20 MB that training does not need.
+// Observers of a run besides the terminal: opened before it starts, so that their errors are reported early. Servers are loaded
+// on demand: their modules take 20 MB that training does not need.
 import type { RunEvent } from '../events/event.js';
 import type { TrainStart } from '../jobs/train-report.js';
 import { launchedRank } from '../dist/launch/join-ranks.js';
@@ -9,7 +9,7 @@ import { aborted } from './ui.js';
 export interface RunObserver {
   onStart?: (start: TrainStart) => void;
   onEvent?: (event: RunEvent) => void;
-  /** Called when the run has ended, in whichever way. */
+  /** Called when the run has ended in any way. */
   close: (signal: AbortSignal) => Promise<void>;
 }
 
@@ -61,9 +61,9 @@ async function openDashboard(port: number | undefined, say: (line: string) => vo
   return {
     onStart: ({ run }) => void folders.push(run),
     close: async signal => {
-      // A script must come to its end; a person wants to see how it ended.
+      // A script must terminate; an interactive user wants to see the result.
       if (process.stdout.isTTY && !signal.aborted) {
-        say(`the dashboard stays at ${server.url}; Ctrl-C ends it`);
+        say(`the dashboard stays at ${server.url}; press Ctrl-C to stop it`);
         await aborted(signal);
         process.exitCode = 0;
       }

@@ -1,4 +1,4 @@
-// `turbogr plan`: what training would take on a cluster that is described in a few numbers, and how to lay it out.
+// `turbogr plan`: predicts training on a cluster described by a few numbers, and chooses the layout.
 
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -25,18 +25,18 @@ import { readConfigFlags, withConfigFlags } from './config-flags.js';
 export function planCommand() {
   return withConfigFlags(new Command('plan').argument('[store]', 'a store made by `turbogr prepare`'))
     .description('step time, memory and traffic on a cluster, and the layout to train with')
-    .option('--items <count>', 'items of the catalogue, when there is no store yet', countNumber)
-    .option('--length <events>', 'mean length of a training window, when there is no store yet', countNumber)
+    .option('--items <count>', 'items of the catalogue, without a store', countNumber)
+    .option('--length <events>', 'mean length of a training window, without a store', countNumber)
     .option('--hosts <count>', 'hosts of the cluster', countNumber, 1)
-    .option('--cores <count>', 'cores of a host (default: those of this one)', countNumber)
-    .option('--ranks-per-host <count>', 'ranks on each host (default: one for each core)', countNumber)
+    .option('--cores <count>', 'cores per host (default: as this one)', countNumber)
+    .option('--ranks-per-host <count>', 'ranks per host (default: one per core)', countNumber)
     .option('--gbit <rate>', "rate of a host's link in Gbit/s", positiveNumber, 10)
-    .option('--memory <gb>', 'memory of a host in GB (default: that of this one)', positiveNumber)
-    .option('--lanes-per-rank <count>', 'lanes that a rank computes in a step', countNumber, 1)
-    .option('--costs <file>', 'constants of the machine (default: those measured last)')
-    .option('--calibrate', 'measure the constants of this machine and keep them')
-    .option('--check', 'measure runs that nothing was fitted to and hold the predictions against them')
-    .option('--seconds <time>', 'time to measure each case', positiveNumber, 3)
+    .option('--memory <gb>', 'memory per host in GB (default: as this one)', positiveNumber)
+    .option('--lanes-per-rank <count>', 'lanes per rank and step', countNumber, 1)
+    .option('--costs <file>', 'cost constants of the machine (default: the last calibration)')
+    .option('--calibrate', 'measure and save the cost constants of this machine')
+    .option('--check', 'measure held-out cases and compare the predictions with them')
+    .option('--seconds <time>', 'seconds to measure each case', positiveNumber, 3)
     .option('--json', 'print JSON')
     .action(async (store, flags) => {
       const path = flags.costs ?? join(cacheFolder(), 'costs.json');
@@ -108,7 +108,7 @@ async function calibrate(path: string, seconds: number): Promise<void> {
 }
 
 function predictCase(costs: Costs, { size, ranks, nodes }: MeasuredCase, cluster: Cluster): number {
-  // By default a group is a node.
+  // Default: one group per node.
   const layout: Layout = { ranks, groupSize: ranks / nodes, lanesPerRank: 1, staleness: 0 };
   return predict(costs, workOf(size), cluster, layout).stepSeconds;
 }

@@ -12,10 +12,10 @@ import { readPrepareFlags, withPrepareFlags } from './prepare-flags.js';
 
 export function prepareCommand() {
   const command = new Command('prepare')
-    .description('turn an interaction log (CSV, Parquet, JSON lines; gzipped or not) into a sequence store')
+    .description('convert an interaction log (CSV, Parquet, JSON lines; optionally gzipped) into a sequence store')
     .argument('<files...>', 'files, globs, or the folder of a preset, read in this order')
-    .requiredOption('--out <folder>', 'the store to make')
-    .option('--force', 'replace a store that is already there')
+    .requiredOption('--out <folder>', 'folder of the new store')
+    .option('--force', 'replace an existing store')
     .option('--threads <n>', 'default: all cores', countNumber)
     .option('--json', 'print the report as one JSON object')
     .action(async (names, { out, force, threads, json }) => {
@@ -35,7 +35,7 @@ export function prepareCommand() {
   return command;
 }
 
-/** What a living line shows of the preparation. */
+/** The progress line of the preparation. */
 export function progressText({ stage, share, detail }: Progress): string {
   const done = share === undefined ? '' : ` ${bar(share, 24).padEnd(24)} ${formatShare(share, 0)}`;
   return `${stage}${done} ${detail ?? ''}`;

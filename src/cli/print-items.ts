@@ -1,4 +1,4 @@
-// Items with their scores for a person, or as JSON: with title or name where the run knows item columns.
+// Prints items with their scores, as text or JSON; with title or name if the run has item columns.
 import type { Recommender } from '../jobs/recommend.js';
 import type { Recommendation } from '../jobs/recommend-request.js';
 import { table } from '../util/terminal.js';
@@ -16,12 +16,12 @@ export function printItems(recommender: Recommender, items: readonly Recommendat
   }
   if (items.length === 0) {
     process.stdout.write(
-      'Nothing is left to show: history, filters and lists rule out every item (recommend --include-seen keeps those of the history).\n',
+      'No items: history, filters and lists exclude every item (recommend --include-seen keeps those of the history).\n',
     );
     return;
   }
   if (items.some(({ basis }) => basis === 'popularity')) {
-    process.stdout.write('The history holds no item that the model knows: these are the most popular ones.\n');
+    process.stdout.write('The history has no item that the model knows: these are the most popular ones.\n');
   }
   const title = TITLES.find(name => columns.includes(name));
   const rows = items.map(({ item, score }, i) => [

@@ -1,4 +1,4 @@
-// `turbogr ranks`: who is where, and how fast bytes move between them. The first thing to run on a new cluster.
+// `turbogr ranks`: the hosts of all ranks, and the speed of exchanges between them. The first thing to run on a new cluster.
 import { Command } from '@commander-js/extra-typings';
 import { measureExchange } from '../bench/exchange.js';
 import { gatherJson } from '../dist/comm/communicator.js';
@@ -8,7 +8,7 @@ import { positiveNumber } from '../util/number-flags.js';
 export function ranksCommand() {
   return new Command('ranks')
     .description('show the ranks and how fast bytes move between them: turbogr launch -n 4 ranks')
-    .option('--seconds <time>', 'how long to measure', positiveNumber, 2)
+    .option('--seconds <time>', 'seconds to measure', positiveNumber, 2)
     .option('--json', 'print JSON')
     .action(({ seconds, json = false }) =>
       withRanks(async ({ world, hosts, library }) => {

@@ -1,4 +1,4 @@
-// `turbogr recommend`: what a trained run would show next, to a user of the log or to somebody new.
+// `turbogr recommend`: top items of a trained run, for a user of the log or for a given history.
 import { existsSync, readFileSync } from 'node:fs';
 import { Command } from '@commander-js/extra-typings';
 import { z } from 'zod';
@@ -21,16 +21,16 @@ export function recommendCommand() {
   return new Command('recommend')
     .description('the top items for a user of the log, or for a history of item ids')
     .argument('<run>', 'folder of a run, or of a bundle that `turbogr export` wrote')
-    .option('--all', 'every user of the log, to the file of --out; goes on where an earlier call ended')
+    .option('--all', 'every user of the log, to the file of --out; resumes an earlier call')
     .option('--out <file>', 'where --all writes: .parquet, .csv or .jsonl')
     .option('--user <id>', "user id as in the log; all of the user's events are the history")
     .option('--history <ids>', 'item ids as in the log, oldest first, separated by commas, or a JSON list', collect)
-    .option('--history-item <id>', 'one item id, taken as it is (may hold commas); may be repeated', collect)
+    .option('--history-item <id>', 'one item id, verbatim (may contain commas); may be repeated', collect)
     .option('--history-file <file>', 'a JSON list of ids or of {item, time, action}; - reads standard input')
     .option('-k, --count <count>', 'how many items', wholeNumber, 10)
-    .option('--at <time>', "the moment to recommend for, in the log's unit or a date (default: now)")
-    .option('--include-seen', 'also recommend items of the history; the default where the run is evaluated that way')
-    .option('--exclude-seen', 'leave out items of the history')
+    .option('--at <time>', "time to recommend for, in the log's unit or as a date (default: now)")
+    .option('--include-seen', 'also recommend items of the history (default: as the run is evaluated)')
+    .option('--exclude-seen', 'exclude items of the history')
     .option('--items <file>', 'titles and other columns of items: CSV, Parquet or JSON lines')
     .option('--items-key <column>', 'column of the item ids in that file (default: guessed)')
     .option(
@@ -40,17 +40,13 @@ export function recommendCommand() {
     )
     .option('--allow <ids>', 'only these items, separated by commas', splitIds)
     .option('--deny <ids>', 'none of these items, separated by commas', splitIds)
-    .option('--store <folder>', "where the run's sequence store is now, if it was moved")
-    .option('--no-verify', 'do not compare the store with its checksums')
+    .option('--store <folder>', "the run's sequence store, if it was moved")
+    .option('--no-verify', "do not verify the store's checksums")
     .option('--json', 'print JSON')
     .action(async (run, { user, all, out, count, at, includeSeen, excludeSeen, store, verify, json, ...rest }) => {
       const given = readHistory(rest);
       if ([user, given, all].filter(way => way !== undefined).length !== 1) {
-        throw new UserError(
-          'bad-flag',
-          'give --user, a history or --all, one of them',
-          'For example: --history 12,48,7',
-        );
+        throw new UserError('bad-flag', 'give one of --user, a history or --all', 'For example: --history 12,48,7');
       }
       if ((out === undefined) === (all ?? false)) {
         throw new UserError('bad-flag', '--all and --out belong together', 'For example: --all --out recs.parquet');
@@ -85,7 +81,7 @@ async function writeAll(recommender: Recommender, options: RecommendAllOptions, 
         signal,
         onProgress: (users, of) => progress.update(`${formatCount(users)} of ${formatCount(of)} users`),
       }),
-    () => process.stderr.write('turbogr: the part under way is finished; the same command goes on behind it\n'),
+    () => process.stderr.write('turbogr: finishing the current part; run the same command to resume\n'),
   );
   progress.clear();
   if (json) process.stdout.write(`${JSON.stringify(report)}\n`);
@@ -103,7 +99,7 @@ interface HistoryFlags {
   historyFile?: string | undefined;
 }
 
-/** The events of all flags, in this order; undefined when there is none. */
+/** The events of all flags, in this order; undefined if there are none. */
 function readHistory({ history, historyItem, historyFile }: HistoryFlags): HistoryInput | undefined {
   if (!history && !historyItem && historyFile === undefined) return undefined;
   const listed = (history ?? []).flatMap(list => (list.trimStart().startsWith('[') ? parseJson(list) : splitIds(list)));
@@ -127,7 +123,7 @@ function parseJson(text: string): HistoryInput {
   } catch (cause) {
     throw new UserError(
       'bad-history',
-      `the history is no JSON list of ids or events: ${text.slice(0, 60)}`,
+      `the history is not a JSON list of ids or events: ${text.slice(0, 60)}`,
       'For example: ["12", {"item": "a, b", "time": 1700000000}]',
       { cause },
     );

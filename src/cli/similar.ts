@@ -1,4 +1,4 @@
-// `turbogr similar`: items used like one item.
+// `turbogr similar`: items similar to a given one.
 import { Command } from '@commander-js/extra-typings';
 import { openRecommender } from '../jobs/recommend.js';
 import { countNumber } from '../util/number-flags.js';
@@ -7,7 +7,7 @@ import { jsonFilter } from './recommend.js';
 
 export function similarCommand() {
   return new Command('similar')
-    .description('items used like an item: by cosine of their vectors')
+    .description('similar items, by cosine of their vectors')
     .argument('<run>', 'folder of a run, or of a bundle')
     .argument('<item>', 'item id as in the log')
     .option('-k, --count <count>', 'how many items', countNumber, 10)

@@ -1,4 +1,4 @@
-// `turbogr synth`: a synthetic interaction log, and what there is to learn in it.
+// `turbogr synth`: generates a synthetic interaction log, and measures what can be learned from it.
 import { Command, Option } from '@commander-js/extra-typings';
 import { type SynthReport, synthesize } from '../data/synth/synthesize.js';
 import { UserError } from '../util/errors.js';
@@ -8,16 +8,20 @@ import { formatCount, formatSeconds, formatShare, ProgressLine, table } from '..
 
 export function synthCommand() {
   return new Command('synth')
-    .description('make a synthetic log of the shape of KuaiRand-27K, at any scale, from a seed')
+    .description('generate a synthetic log of the shape of KuaiRand-27K, at any scale, from a seed')
     .requiredOption('--out <path>', "a file ending in .csv or .parquet, or a folder for KuaiRand's own set of files")
-    .option('--scale <share>', 'share of the users of KuaiRand-27K (0.01 unless users or rows are given)', largeCount)
+    .option(
+      '--scale <share>',
+      'share of the users of KuaiRand-27K (default 0.01, unless users or rows are given)',
+      largeCount,
+    )
     .option('--users <count>', 'number of users', largeCount)
-    .option('--rows <count>', 'exactly this many events, with as many users as that takes', largeCount)
+    .option('--rows <count>', 'exact number of events, with as many users as needed', largeCount)
     .option('--videos <count>', 'size of the catalogue (default: a tenth of the events)', largeCount)
     .option('--mean-length <events>', 'mean number of events per user (default: 11,849, as in KuaiRand)', largeCount)
     .option('--seed <number>', 'same seed, same bytes', wholeNumber, 1)
     .addOption(
-      new Option('--format <format>', 'file format (default: by the ending of --out)').choices([
+      new Option('--format <format>', 'file format (default: by the extension of --out)').choices([
         'csv',
         'parquet',
       ] as const),
@@ -41,7 +45,7 @@ export function synthCommand() {
           return await synthesize({ ...options, signal, onProgress });
         } catch (error) {
           if (!signal.aborted) throw error;
-          throw new UserError('stopped', 'stopped', 'Nothing was left behind; start it again.', { cause: error });
+          throw new UserError('stopped', 'stopped', 'Nothing was left behind; run it again.', { cause: error });
         } finally {
           progress.clear();
         }
@@ -68,10 +72,10 @@ function describe(report: SynthReport): string {
     const measured = margin.users === report.users ? 'all users' : `the first ${formatCount(margin.users)} users`;
     lines.push(
       '',
-      `What there is to learn: HR@10 on the last event of ${measured}, whole catalogue, watched videos left out`,
+      `What can be learned: HR@10 on the last event of ${measured}, whole catalogue without watched videos`,
       `  popularity ${margin.popularity.toFixed(3)}   first-order Markov ${margin.markov.toFixed(3)}   ` +
         `oracle ${margin.oracle.toFixed(3)}`,
-      '  The oracle knows the distribution that the events were drawn from; a sequence model belongs between the two.',
+      '  The oracle knows the distribution that the events were drawn from; a sequence model should be between the two.',
     );
   }
   return lines.join('\n');

@@ -11,11 +11,11 @@ export function trainCommand() {
   const command = withConfigFlags(
     new Command('train').argument('<data...>', 'a store made by `turbogr prepare`, or the files of a log (globs too)'),
   )
-    .description('train a model, validate it as it goes, and test it at the end')
-    .option('--run <folder>', 'where the run goes (default: runs/<data>-<model>)')
-    .option('--reprepare', 'prepare a changed log again and start the run anew; its weights are lost')
+    .description('train a model, validate it during training, and test it at the end')
+    .option('--run <folder>', 'folder of the run (default: runs/<data>-<model>)')
+    .option('--reprepare', 'prepare a changed log again and restart the run; its weights are lost')
     .option('--initial-weights <file>', 'start from exported weights instead of random ones')
-    .option('--no-verify', 'do not compare the store with its checksums')
+    .option('--no-verify', "do not verify the store's checksums")
     .option('--trace <file>', 'write the first steps of all ranks as a Chrome trace, by stream, stage and lane')
     .option('--ui [port]', 'show the run in a dashboard on 127.0.0.1 (default port: 6007)', wholeNumber)
     .option('--tensorboard', 'write event files for TensorBoard into the folder of the run')

@@ -11,15 +11,19 @@ import { readConfigFlags, withConfigFlags } from './config-flags.js';
 export function tuneCommand() {
   return withConfigFlags(new Command('tune').argument('<store>', 'a store made by `turbogr prepare`'))
     .description(
-      'search for better settings by successive halving, on validation events only; goes on where it was stopped',
+      'search for better settings by successive halving, on validation events only; resumes after an interruption',
     )
-    .option('--budget <time>', 'such as 20m or 2h, counted on two cores; a clock ends it at twice that', '20m')
-    .option('--out <folder>', 'where trials, leaderboard and winner go (default: <store>-tune)')
+    .option(
+      '--budget <time>',
+      'such as 20m or 2h, counted on two cores of the reference machine; ends after twice that in real time',
+      '20m',
+    )
+    .option('--out <folder>', 'folder for trials, leaderboard and winner (default: <store>-tune)')
     .option('--search-seed <number>', 'other candidates', wholeNumber, 1)
     .option('--json', 'print the leaderboard as JSON')
     .action(async (store, { budget, out, searchSeed, json = false, ...flags }) => {
       const config = await readConfigFlags(flags);
-      resolveConfig(...config); // what is wrong with it is said before the first trial
+      resolveConfig(...config); // reports errors before the first trial
       const minutes = parseMinutes(budget);
       const report = await interruptible(signal =>
         tune({
@@ -38,12 +42,12 @@ export function tuneCommand() {
       }
       const { leaderboard, winner, stopped } = report;
       if (leaderboard.length === 0) {
-        process.stdout.write('stopped before the first trial ended; the same command goes on\n');
+        process.stdout.write('stopped before the first trial ended; run the same command to resume\n');
         return;
       }
       const rows = leaderboard.map(describeTrial);
       process.stdout.write(`${table(['rung', 'value', 'epochs', 'settings'], rows)}\n\n`);
-      if (stopped) process.stdout.write('stopped early: the same command goes on where it is\n');
+      if (stopped) process.stdout.write('stopped early; run the same command to resume\n');
       process.stdout.write(`winner: npx turbogr train ${store} --config ${winner}\n`);
     });
 }

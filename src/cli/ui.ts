@@ -7,7 +7,7 @@ import { wholeNumber } from '../util/number-flags.js';
 
 export function uiCommand() {
   return new Command('ui')
-    .description('a dashboard of runs, live ones too, in the browser of this machine')
+    .description('a dashboard of runs, including live ones, in the browser on this machine')
     .argument('[folders...]', 'folders with runs, or runs (default: runs)')
     .option('--port <port>', 'port on 127.0.0.1, 0 for any', wholeNumber, 6007)
     .action(async (given, { port }) => {
@@ -19,7 +19,7 @@ export function uiCommand() {
       await interruptible(async signal => {
         const { serveUi } = await import('../ui/serve-ui.js');
         const server = await serveUi({ folders, port });
-        process.stdout.write(`${server.url} shows the runs of ${folders.join(', ')}; Ctrl-C ends it\n`);
+        process.stdout.write(`${server.url} shows the runs of ${folders.join(', ')}; press Ctrl-C to stop\n`);
         await aborted(signal);
         await server.close();
         process.exitCode = 0; // asked to end, and ended well

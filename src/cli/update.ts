@@ -1,4 +1,4 @@
-// `turbogr update`: a trained run goes on with newer events, as a new run.
+// `turbogr update`: continues a trained run with newer events, as a new run.
 import { Command } from '@commander-js/extra-typings';
 import type { ExtendReport } from '../data/extend/extend-store.js';
 import type { ExtendedWeights } from '../jobs/extend-weights.js';
@@ -11,13 +11,13 @@ import { watchRun } from './watch-run.js';
 export function updateCommand() {
   const command = withConfigFlags(
     new Command('update')
-      .argument('<run>', 'folder of the run to go on from')
-      .argument('<log...>', 'files of the newer log; events that the run knows already are left out'),
+      .argument('<run>', 'folder of the parent run')
+      .argument('<log...>', 'files of the newer log; events that the run already has are skipped'),
   )
-    .description('go on with newer events: new items and users are added, the result is a new run')
-    .option('--run <folder>', 'where the new run goes (default: <run>-update-<n>)')
-    .option('--store <folder>', "where the run's sequence store is now, if it was moved")
-    .option('--no-verify', 'do not compare the new store with its checksums')
+    .description('continue with newer events: new items and users are added, the result is a new run')
+    .option('--run <folder>', 'folder of the new run (default: <run>-update-<n>)')
+    .option('--store <folder>', "the run's sequence store, if it was moved")
+    .option('--no-verify', "do not verify the new store's checksums")
     .option('--json', 'print the report as JSON')
     .action(async (parent, data, { run, store, verify, json = false, ...flags }) => {
       const settings = await readConfigFlags(flags);
@@ -42,7 +42,7 @@ export function updateCommand() {
 
 function describeExtension(report: ExtendReport & ExtendedWeights): string {
   const { newEvents, knownEvents, newUsers, newItems, neighbours, features, neither } = report;
-  const known = knownEvents === 0 ? '' : `, ${formatCount(knownEvents)} known already and left out`;
+  const known = knownEvents === 0 ? '' : `, ${formatCount(knownEvents)} already known and skipped`;
   const starts = [
     [neighbours, 'the mean of their neighbours'],
     [features, 'the mean of items with the same features'],

@@ -1,5 +1,5 @@
-// A run as the person at the terminal sees it: what it is, how it goes, how it ended. The first signal finishes the step
-// and writes a checkpoint; a second one ends the process, which loses nothing but the steps since the last checkpoint.
+// Shows a run on the terminal: its start, progress and result. The first signal finishes the step and writes a checkpoint; a
+// second one ends the process, which loses only the steps since the last checkpoint.
 import type { Progress } from '../data/prepare/options.js';
 import { launchedRank } from '../dist/launch/join-ranks.js';
 import type { RunEvent } from '../events/event.js';
@@ -18,14 +18,14 @@ export interface Watch {
   signal: AbortSignal;
 }
 
-/** Runs a job, shows it, and prints its report. With `json`, stdout carries the report alone. */
+/** Runs a job, shows it, and prints its report. With `json`, stdout has only the report. */
 export async function watchRun(
   json: boolean,
   job: (watch: Watch) => Promise<TrainReport>,
   flags: ObserverFlags = {},
 ): Promise<TrainReport> {
   const stream = json ? process.stderr : process.stdout;
-  const quiet = launchedRank() > 0; // rank 0 speaks for all
+  const quiet = launchedRank() > 0; // only rank 0 prints
   const say = (line: string) => void (quiet || stream.write(`${fitted(line, stream)}\n`));
   return await interruptible(
     async signal => {
@@ -36,7 +36,7 @@ export async function watchRun(
         for (const observer of observers) await observer.close(signal);
       }
     },
-    () => say('\nfinishing this step, then writing a checkpoint; Ctrl-C again to leave at once'),
+    () => say('\nfinishing this step, then writing a checkpoint; press Ctrl-C again to stop at once'),
   );
 }
 
@@ -70,7 +70,7 @@ async function watchJob(
       signal,
     });
     if (report.reason === 'interrupted') {
-      say(`stopped at step ${report.step}; go on with: npx turbogr resume ${report.run}`);
+      say(`stopped at step ${report.step}; continue with: npx turbogr resume ${report.run}`);
     }
     if (launchedRank() === 0) {
       process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${fitted(describeReport(report))}\n`);
@@ -79,7 +79,7 @@ async function watchJob(
   } catch (error) {
     preparing.clear();
     if (!signal.aborted || view) throw error;
-    throw new UserError('stopped', 'stopped before the first step', 'Nothing was left behind; start it again.', {
+    throw new UserError('stopped', 'stopped before the first step', 'Nothing was left behind; run it again.', {
       cause: error,
     });
   }

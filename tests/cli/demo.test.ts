@@ -15,6 +15,6 @@ test('the demo empties its own folder and never that of somebody else', () => {
   expect(readdirSync(mine)).toEqual(['.turbogr-demo']);
   rmSync(join(mine, '.turbogr-demo'));
   writeFileSync(join(mine, 'thesis.txt'), 'years of work');
-  expect(() => emptyOwnFolder(mine)).toThrow('holds files that no demo wrote');
+  expect(() => emptyOwnFolder(mine)).toThrow('contains files that are not from a demo');
   expect(existsSync(join(mine, 'thesis.txt'))).toBe(true);
 });

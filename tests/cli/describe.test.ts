@@ -61,7 +61,7 @@ test('segments of negatives that the loss would wait for are told, with a size t
   ) =>
     lines(1_000_000, 8192, { items, config: resolveConfig({ batch: { tokens: 8192 }, loss: { negatives } }) }).slice(3);
   expect(told({ storage: 'f16', segment: 512 })).toEqual([
-    'segments of 512 positions: behind the encoder two of 16 are fetched, and the loss waits for the others; ' +
+    'segments of 512 positions: two of 16 are fetched while the encoder runs, and the loss waits for the others; ' +
       '--set loss.negatives.segment=782 hides all of them',
   ]);
   expect(told({ storage: 'f16', segment: 782 })).toEqual([]);

@@ -18,11 +18,11 @@ test.each([
 ])('%j', (args, message, remedy) => {
   const plain = turbogr(...args);
   expect(plain).toMatchObject({ status: 2, stdout: '' });
-  expect(plain.stderr).toBe(`turbogr: ${message}\n  ${remedy} shows what there is.\n`);
+  expect(plain.stderr).toBe(`turbogr: ${message}\n  ${remedy} lists the options.\n`);
   const { stdout, ...rest } = turbogr(...args, '--json');
   expect(rest).toEqual({ status: 2, stderr: '' });
   expect(JSON.parse(stdout)).toEqual({
-    error: { code: 'bad-usage', message, remedy: `${remedy} shows what there is.` },
+    error: { code: 'bad-usage', message, remedy: `${remedy} lists the options.` },
   });
 });
 

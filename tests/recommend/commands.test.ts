@@ -93,7 +93,7 @@ test('titles, filters and lists on the command line; popularity is named', () =>
   expect(found.every(({ metadata }) => metadata.shelf === 1 && metadata.title.startsWith('Film'))).toBe(true);
   expect(turbogr('recommend', small.run, '--user', '3', '--items', items)).toContain('Film');
   expect(turbogr('recommend', small.run, '--history-file', writeEmpty())).toContain('most popular');
-  expect(turbogr('recommend', small.run, '--history', '3', '--allow', '3')).toContain('Nothing is left to show');
+  expect(turbogr('recommend', small.run, '--history', '3', '--allow', '3')).toContain('No items');
   const wrong = spawnSync(process.execPath, [MAIN, 'recommend', small.run, '--all'], { encoding: 'utf8' });
   expect(wrong.status).toBe(2);
   expect(wrong.stderr).toContain('--out');
