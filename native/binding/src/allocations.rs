@@ -1,5 +1,5 @@
-//! Counts heap allocations made by stream and worker threads, so that a test can prove that a steady-state step makes
-//! none. Threads that serve JavaScript exempt themselves, as does a stream while it answers a promise.
+//! Counts heap allocations of stream and worker threads, so that a test can prove that a steady-state step makes none.
+//! Threads that serve JavaScript are exempt, as is a stream while it answers a promise.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,7 +14,7 @@ thread_local! {
 pub struct Counting;
 
 fn count() {
-    // During thread teardown the flag is gone; such allocations are nobody's step.
+    // During thread teardown the flag is gone; such allocations are not part of a step.
     if EXEMPT.try_with(Cell::get) == Ok(false) {
         COUNT.fetch_add(1, Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ pub fn counted() -> u64 {
     COUNT.load(Ordering::Relaxed)
 }
 
-/// This thread serves JavaScript: its allocations are not a step's.
+/// Exempts this thread: it serves JavaScript.
 pub fn exempt_this_thread() {
     EXEMPT.set(true);
 }

@@ -1,5 +1,5 @@
-//! Reads an op's arguments: numbers and tensor handles in the order that the op's decoder asks for them. A bad handle,
-//! dtype, layout or alias is found here, at the enqueue; bad shapes and data are found by the kernel.
+//! Reads an op's arguments: numbers and tensor handles in the order of the op's decoder. Invalid handles, dtypes, layouts and
+//! aliases are detected here, at enqueue; invalid shapes and data by the kernel.
 //!
 //! Whether an operand is read or written follows from the accessor: `mat`, `slice`, `rows`, `panels`, `ids`, `scalar`
 //! read; their `_mut` forms and `grad` write. See `operands.rs`.
@@ -39,13 +39,13 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The work that the stream runs with the arguments. Skipped when an operand stems from failed work.
+    /// The work that the stream runs with the arguments. Skipped if an operand results from failed work.
     pub fn work<F: FnOnce(&Site) -> Outcome + Send + 'static>(&mut self, work: F) -> Outcome {
         self.command.work(self.op, work);
         Ok(())
     }
 
-    /// Every argument must have been asked for.
+    /// Checks that every argument was read.
     pub fn finish(self) -> Outcome {
         match self.values.len() {
             0 => Ok(()),

@@ -19,10 +19,10 @@ type Run = unsafe fn(*const u8, &Site) -> Outcome;
 pub struct Command {
     run: Run,
     pub name: &'static str,
-    /// What other streams must have done before this one runs; 0 for nothing.
+    /// Commands of other streams to wait for; 0 for none.
     pub after: Marks,
     pub tag: Tag,
-    /// Runs even when an operand is spoiled: somebody waits for an answer or for a block of memory.
+    /// Runs even if an operand is spoiled: a promise or a memory block depends on it.
     pub always: bool,
     /// Number of operands; they follow the closure.
     operands: u16,
@@ -48,13 +48,13 @@ impl Command {
         command
     }
 
-    /// Work that is skipped when an operand is spoiled, so it may own nothing.
+    /// Work that is skipped if an operand is spoiled, so it must not own anything.
     pub fn work<F: FnOnce(&Site) -> Outcome + Send + 'static>(&mut self, name: &'static str, work: F) {
         const { assert!(!needs_drop::<F>(), "skipped work is forgotten, so it must own nothing") };
         self.fill(name, false, work);
     }
 
-    /// Work that always runs and may own what it answers with.
+    /// Work that always runs and may own resources.
     pub fn answer<F: FnOnce(&Site) -> Outcome + Send + 'static>(&mut self, name: &'static str, work: F) {
         self.fill(name, true, work);
     }
@@ -70,7 +70,7 @@ impl Command {
         unsafe { self.payload.as_mut_ptr().cast::<F>().write(work) };
     }
 
-    /// Adds the operands; after the closure was filled in.
+    /// Adds the operands; call after storing the closure.
     pub fn use_operands(&mut self, operands: &Operands) {
         let first = self.uses_ptr().cast_mut();
         let mut count = 0;
@@ -91,7 +91,7 @@ impl Command {
         self.payload.as_ptr().wrapping_add(self.closure as usize).cast()
     }
 
-    /// Moves the closure to `slot`; this command must be filled again before it is used again.
+    /// Moves the closure to `slot`; this command must be refilled before reuse.
     ///
     /// # Safety
     /// `slot` is valid for writes of a whole command and nobody reads it meanwhile.
@@ -113,7 +113,7 @@ impl Command {
 /// # Safety
 /// `payload` holds an `F` that nobody reads again.
 unsafe fn call<F: FnOnce(&Site) -> Outcome>(payload: *const u8, site: &Site) -> Outcome {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let work = unsafe { payload.cast::<F>().read() };
     work(site)
 }

@@ -1,8 +1,8 @@
-//! A failure follows the data, not the stream. What a failed command should have written is *spoiled*; a command that
-//! uses a spoiled tensor is skipped and spoils what it writes in turn; everything else runs on. A read of a spoiled
-//! tensor reports the failure. A sync reports what no read has reported, and ends the spoiled state of all tensors.
+//! Failures propagate through data, not through streams. The outputs of a failed command are *spoiled*; a command that uses a
+//! spoiled tensor is skipped and its outputs are spoiled too; everything else continues. Reading a spoiled tensor reports the
+//! failure. A sync reports failures that no read has reported, and clears the spoiled state of all tensors.
 //!
-//! Tensors are known by their allocation's number (`Tensors::life`), so freed memory starts clean in its next use.
+//! Tensors are identified by their allocation number (`Tensors::life`), so reused memory starts clean.
 //! While nothing has failed, all this costs one relaxed load per command.
 
 use crate::fault::{NativeFault, Outcome};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Failures kept for the next sync; a caller that never syncs loses later ones, not memory.
 const MOST_KEPT: usize = 64;
 
-/// A failure and whether anybody has been told.
+/// A failure, and whether it was reported.
 pub struct Failure {
     fault: NativeFault,
     reported: AtomicBool,
@@ -29,7 +29,7 @@ impl Failure {
 
 #[derive(Default)]
 struct Book {
-    /// By life: the storage it is in, and why it is spoiled.
+    /// Spoiled tensors by life: their storage, and the failure.
     spoiled: HashMap<u64, (u32, Arc<Failure>)>,
     /// In the order in which they happened.
     failures: Vec<Arc<Failure>>,
@@ -42,7 +42,7 @@ pub struct Failures {
     book: Mutex<Book>,
 }
 
-/// An operand as a command carries it: the life, and in the lowest bit whether it is written.
+/// An operand in a command: the life, and in the lowest bit whether it is written.
 #[derive(Clone, Copy)]
 pub struct Use(u64, u32);
 
@@ -59,7 +59,7 @@ impl Use {
 }
 
 impl Failures {
-    /// The failure that one of these tensors stems from; it spreads to those that are written.
+    /// The failure that spoiled one of these tensors, if any; it spoils the written ones too.
     pub fn spoiling(&self, uses: &[Use]) -> Option<Arc<Failure>> {
         if !self.any() {
             return None;
@@ -70,7 +70,7 @@ impl Failures {
         Some(failure)
     }
 
-    /// Notes that a command with these operands failed.
+    /// Records that a command with these operands failed.
     pub fn add(&self, fault: NativeFault, uses: &[Use]) {
         let failure = Arc::new(Failure {
             fault,
@@ -85,7 +85,7 @@ impl Failures {
         self.any.store(true, Ordering::Relaxed);
     }
 
-    /// The first failure that nobody was told of. Afterwards all tensors count as sound.
+    /// The first unreported failure. Afterwards no tensor is spoiled.
     pub fn settle(&self) -> Outcome {
         if !self.any() {
             return Ok(());
@@ -99,7 +99,7 @@ impl Failures {
         untold.map_or(Ok(()), |failure| Err(failure.report()))
     }
 
-    /// Forgets tensors that are gone.
+    /// Removes entries of freed tensors.
     pub fn keep(&self, alive: impl Fn(u64, u32) -> bool) {
         if self.any() {
             let mut book = self.book();

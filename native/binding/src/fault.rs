@@ -1,4 +1,4 @@
-//! Why a call was refused or a command failed, as plain data: TypeScript builds its one typed error from it.
+//! Why a call was refused or a command failed, as plain data, from which TypeScript builds its typed error.
 
 use napi_derive::napi;
 use std::any::Any;
@@ -47,7 +47,7 @@ pub fn out_of_memory(op: &str, bytes: usize) -> NativeFault {
     )
 }
 
-/// What a caught panic means: out of memory, or a bug in turbogr, and the message says so.
+/// Interprets a caught panic: out of memory, or a bug in turbogr.
 pub fn panicked(op: &str, payload: &(dyn Any + Send)) -> NativeFault {
     if let Some(refused) = payload.downcast_ref::<OutOfMemory>() {
         return out_of_memory(op, refused.bytes);

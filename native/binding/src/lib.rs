@@ -1,8 +1,8 @@
-//! The addon's surface: about ten verbs over integer handles, devices included (plain functions: a class instance would
-//! cost more per call than everything else). No arithmetic, no policy.
+//! The addon's interface: functions over integer handles, also for devices (a class instance would cost more per call than
+//! everything else). No arithmetic, no policy.
 //!
-//! Errors cross as data: a verb returns its result or a [`NativeFault`]; a promise resolves to one. Nothing throws, and a
-//! panic is caught and becomes a refusal of kind `panic`.
+//! Errors are data: a function returns its result or a [`NativeFault`]; a promise resolves to one. Nothing throws; a panic is
+//! caught and becomes a fault of kind `panic`.
 
 mod allocations;
 mod args;
@@ -45,11 +45,11 @@ thread_local! {
 pub struct Stats {
     pub threads: u32,
     pub isa: String,
-    /// Handles alive, views included.
+    /// Live handles, including views.
     pub tensors: u32,
-    /// Bytes asked from the system, in use or cached for reuse.
+    /// Bytes allocated from the system, in use or cached for reuse.
     pub reserved_bytes: f64,
-    /// How often the system was asked for memory.
+    /// Number of system allocations.
     pub system_allocations: f64,
     /// Heap allocations on stream and worker threads.
     pub worker_allocations: f64,
@@ -69,7 +69,7 @@ pub struct SpanTable {
     pub stage: Vec<i32>,
     pub start: Vec<f64>,
     pub end: Vec<f64>,
-    /// Spans that were overwritten before anybody looked.
+    /// Spans that were overwritten before they were read.
     pub lost: u32,
 }
 
@@ -79,19 +79,19 @@ pub fn op_names() -> Vec<&'static str> {
     ops::OPS.iter().map(|op| op.name).collect()
 }
 
-/// Where a process stands among the ranks.
+/// The position of this process among the ranks.
 #[napi(object)]
 pub struct RankWorld {
     pub rank: u32,
     pub size: u32,
-    /// Of MPI's thread levels, 0 to 3.
+    /// MPI thread support level, 0 to 3.
     pub thread_level: i32,
     pub library: String,
     /// Host name of each rank.
     pub hosts: Vec<String>,
 }
 
-/// A communicator as its member sees it; -1 for a rank that joined none.
+/// A communicator from a member's point of view; -1 for a rank that joined none.
 #[napi(object)]
 pub struct RankGroup {
     pub comm: i32,
@@ -111,7 +111,7 @@ pub fn rank_open(path: String) -> Either<RankWorld, NativeFault> {
     }))
 }
 
-/// Ranks of `comm` with the same colour; no colour splits by node. Every rank of `comm` calls it.
+/// Splits `comm` by colour; without a colour by node. Collective.
 #[napi]
 pub fn rank_split(comm: i32, colour: Option<i32>, key: i32) -> Either<RankGroup, NativeFault> {
     either(
@@ -123,7 +123,7 @@ pub fn rank_split(comm: i32, colour: Option<i32>, key: i32) -> Either<RankGroup,
     )
 }
 
-/// Promise of the bytes of all `size` ranks of `comm`, behind their lengths (i64).
+/// Promise of the bytes of all `size` ranks of `comm`, preceded by their lengths (i64).
 #[napi(ts_return_type = "Promise<ArrayBuffer | NativeFault>")]
 pub fn rank_gather<'env>(env: &'env Env, comm: i32, size: u32, data: Uint8Array) -> napi::Result<Object<'env>> {
     let data = data.to_vec();
@@ -142,7 +142,7 @@ pub fn rank_watch(patience: f64, json: bool, code: i32) -> Option<NativeFault> {
     .err()
 }
 
-/// JavaScript runs.
+/// Signals that the JavaScript thread is alive.
 #[napi]
 pub fn rank_pulse() {
     ranks::pulse();
@@ -166,8 +166,8 @@ pub fn map_file<'env>(env: &'env Env, path: String) -> Either<ArrayBuffer<'env>,
     either(guard("map_file", || map_file::map_file(env, &path)))
 }
 
-/// Number of a new device with `threads` compute threads and `sparse_threads` for the sparse stream, each stream's own
-/// included. `portable` leaves the CPU's vector instructions unused. `values` is where `submit` will find its arguments.
+/// Number of a new device with `threads` compute threads and `sparse_threads` for the sparse stream, each including the
+/// stream's own. `portable` disables the CPU's vector instructions. `submit` reads its arguments from `values`.
 #[napi]
 pub fn open(threads: u32, sparse_threads: u32, portable: bool, values: Float64Array) -> Either<u32, NativeFault> {
     allocations::exempt_this_thread();
@@ -180,14 +180,14 @@ pub fn open(threads: u32, sparse_threads: u32, portable: bool, values: Float64Ar
     }))
 }
 
-/// Drops what was not yet begun, gives everything back. Promises still open resolve to a refusal, as do later calls.
+/// Drops commands that have not started and frees everything. Open promises and later calls resolve to a fault.
 #[napi]
 pub fn close(device: u32) {
     let runtime = DEVICES.with_borrow_mut(|devices| devices.get_mut(device as usize).and_then(Option::take));
     drop(runtime);
 }
 
-/// Handle of a new `rows` x `cols` tensor, in rows or in panels. Contents are unspecified.
+/// Handle of a new `rows` x `cols` tensor, row-major or in panels. Contents are unspecified.
 #[napi]
 pub fn alloc(device: u32, dtype: u32, rows: f64, cols: f64, panels: bool) -> Either<f64, NativeFault> {
     either(with(device, "alloc", |runtime| {
@@ -195,7 +195,7 @@ pub fn alloc(device: u32, dtype: u32, rows: f64, cols: f64, panels: bool) -> Eit
     }))
 }
 
-/// Handle of a new tensor of zeros that lies in a file of `folder`.
+/// Handle of a new zero tensor in a memory-mapped file in `folder`.
 #[napi]
 pub fn alloc_mapped(device: u32, folder: String, dtype: u32, rows: f64, cols: f64) -> Either<f64, NativeFault> {
     either(with(device, "alloc", |runtime| {
@@ -215,13 +215,13 @@ pub fn range(device: u32, handle: f64, from: f64, count: f64) -> Either<f64, Nat
     either(with(device, "range", |runtime| runtime.range(handle, from, count)))
 }
 
-/// Forgets a handle.
+/// Disposes of a handle.
 #[napi]
 pub fn free(device: u32, handle: f64) -> Option<NativeFault> {
     with(device, "free", |runtime| runtime.free(handle)).err()
 }
 
-/// Copies `data` now; the tensor has it when the stream gets there. `finite` refuses NaN and infinity.
+/// Copies `data` now and writes it to the tensor in stream order. `finite` refuses NaN and infinity.
 #[napi]
 pub fn upload(device: u32, stream: u32, handle: f64, data: TypedArray, finite: bool) -> Option<NativeFault> {
     with(device, "upload", |runtime| {
@@ -230,7 +230,7 @@ pub fn upload(device: u32, stream: u32, handle: f64, data: TypedArray, finite: b
     .err()
 }
 
-/// Promise of the tensor's bytes as they are when the stream gets there.
+/// Promise of the tensor's bytes at this point of the stream.
 #[napi(ts_return_type = "Promise<ArrayBuffer | NativeFault>")]
 pub fn read<'env>(env: &'env Env, device: u32, stream: u32, handle: f64) -> napi::Result<Object<'env>> {
     promise(env, |answer| {
@@ -244,7 +244,7 @@ pub fn submit(device: u32, stream: u32, op: u32, count: u32) -> Option<NativeFau
     with(device, "submit", |runtime| runtime.submit(stream, op, count)).err()
 }
 
-/// Promise that settles when all that was enqueued is done: to nothing, or to a failure that no read has reported.
+/// Promise that resolves when everything enqueued is done: to nothing, or to a failure that no read has reported.
 #[napi(ts_return_type = "Promise<void | NativeFault>")]
 pub fn sync<'env>(env: &'env Env, device: u32) -> napi::Result<Object<'env>> {
     promise(env, |answer| with(device, "sync", |runtime| runtime.sync(answer)))
@@ -255,7 +255,7 @@ pub fn stats(device: u32) -> Either<Stats, NativeFault> {
     either(with(device, "stats", |runtime| Ok(runtime.stats())))
 }
 
-/// What the commands enqueued from now on belong to, in the spans; -1 for nothing.
+/// Labels the spans of commands enqueued from now on; -1 for none.
 #[napi]
 pub fn tag(device: u32, lane: i32, stage: i32) -> Option<NativeFault> {
     with(device, "tag", |runtime| {
@@ -265,7 +265,7 @@ pub fn tag(device: u32, lane: i32, stage: i32) -> Option<NativeFault> {
     .err()
 }
 
-/// Starts recording spans, or stops it and forgets them.
+/// Starts recording spans, or stops and discards them.
 #[napi]
 pub fn record_spans(device: u32, on: bool) -> Option<NativeFault> {
     with(device, "record_spans", |runtime| {
@@ -275,7 +275,7 @@ pub fn record_spans(device: u32, on: bool) -> Option<NativeFault> {
     .err()
 }
 
-/// What the clock of the spans says now, in nanoseconds.
+/// Current time on the spans' clock, in nanoseconds.
 #[napi]
 pub fn span_clock() -> f64 {
     spans::nanoseconds() as f64

@@ -1,8 +1,8 @@
-//! A file as an ArrayBuffer, without reading it: the pages come from the page cache when they are first touched.
+//! A memory-mapped file as an ArrayBuffer: pages come from the page cache on first access.
 //!
-//! Touching a page behind the end of a file that has shrunk since raises SIGBUS, which would end the process. A handler
-//! puts a page of zeros there and marks the mapping as torn; from then on every upload is refused and names the file, so
-//! no zeros reach a model. Reading files instead would cost a system call per sequence.
+//! Accessing a page beyond the end of a file that has shrunk raises SIGBUS, which would end the process. A handler maps a page
+//! of zeros there and marks the mapping as torn; from then on every upload is refused with the file's name, so no zeros reach
+//! a model. Reading files instead would cost a system call per sequence.
 
 use crate::fault::{Outcome, fault};
 use memmap2::{MmapMut, MmapOptions};
@@ -28,7 +28,7 @@ pub fn map_file<'env>(env: &'env Env, path: &str) -> Outcome<ArrayBuffer<'env>> 
     buffer.map_err(|error| refuse(error.reason.clone()))
 }
 
-/// Refuses to go on when a mapped file has shrunk under its readers.
+/// Fails if a mapped file has shrunk.
 pub fn check_maps(op: &str) -> Outcome {
     match torn::first() {
         None => Ok(()),
@@ -42,7 +42,7 @@ pub fn check_maps(op: &str) -> Outcome {
     }
 }
 
-/// A mapping that the handler knows; dropping it makes the handler forget it first.
+/// A mapping registered with the handler; unregistered on drop.
 struct Watched {
     map: MmapMut,
     slot: Option<usize>,
@@ -62,7 +62,7 @@ mod torn {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Mutex, Once};
 
-    /// Mappings that the handler can look up; the rest of a larger store is not watched.
+    /// Maximum registered mappings; further ones of a larger store are not watched.
     const SLOTS: usize = 1024;
 
     struct Slot {
@@ -150,7 +150,7 @@ mod torn {
                 return;
             }
         }
-        // SAFETY: not ours: the earlier handler's turn, or the default action when the access is repeated.
+        // SAFETY: not ours: calls the previous handler, or the default action when the access is repeated.
         unsafe {
             let earlier = (&raw const EARLIER).cast::<libc::sigaction>().read();
             match earlier.sa_sigaction {

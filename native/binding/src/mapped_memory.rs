@@ -1,9 +1,9 @@
-//! Memory of a tensor that lies in a file: pages come from the disk when they are touched, and changed ones go back to it
-//! whenever the system likes, so a tensor may be larger than the memory there is.
+//! Tensor memory in a memory-mapped file: pages are read from disk on access, and dirty ones are written back by the system,
+//! so a tensor may be larger than memory.
 //!
-//! The file has no name once it is open: whoever ends the process, nothing is left behind. What a run continues from is
-//! its checkpoint, never this file. Its room on the disk is taken at the start, so that a full disk is an error then and
-//! not a SIGBUS later.
+//! The file is unlinked once it is open, so nothing is left behind however the process ends. Runs resume from checkpoints,
+//! never from this file. Its disk space is allocated at the start, so that a full disk is an error then and not a SIGBUS
+//! later.
 
 use crate::fault::{Outcome, fault};
 use memmap2::{MmapMut, MmapOptions};
@@ -32,7 +32,7 @@ impl MappedMemory {
         reserve(&file, bytes.max(1)).map_err(refuse)?;
         // SAFETY: the file has no name that others could open it by, so nobody else changes or shortens it.
         let map = unsafe { MmapOptions::new().map_mut(&file) }.map_err(refuse)?;
-        // Rows are read here and there: reading around them would only fill the memory.
+        // Rows are accessed at random: read-ahead would only fill the memory.
         #[cfg(unix)]
         map.advise(memmap2::Advice::Random).map_err(refuse)?;
         Ok(MappedMemory { map, _file: file })

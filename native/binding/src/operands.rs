@@ -1,13 +1,13 @@
-//! What the command at hand reads and writes. Every tensor of a call goes through [`Operands`]: an [`Input`] gives
-//! read-only views, an [`Output`] writable ones, and neither can be made without being listed. From the list come the
-//! waits between streams (`tensors.rs`), the spread of a failure (`failures.rs`) and the refusal of aliased operands.
+//! What the current command reads and writes. Every tensor of a call goes through [`Operands`]: an [`Input`] gives read-only
+//! views, an [`Output`] writable ones, and neither can be created without being listed. The list determines the waits between
+//! streams (`tensors.rs`), the propagation of failures (`failures.rs`) and the refusal of aliased operands.
 
 use crate::fault::{Outcome, fault};
 use crate::tensors::Tensors;
 use crate::view::{Dtype, View};
 use turbogr_kernels::{Mat, MatMut, Panels, PanelsMut};
 
-/// Operands that a command may have.
+/// Maximum operands of a command.
 pub const MOST_OPERANDS: usize = 96;
 
 /// A tensor that a command uses.
@@ -77,7 +77,7 @@ impl Operands {
     }
 }
 
-/// The op at hand and the name of one of its inputs.
+/// The current op and the name of one of its inputs.
 #[derive(Clone, Copy)]
 pub struct Named {
     pub op: &'static str,
@@ -97,7 +97,7 @@ impl Extent {
         let start = view.ptr.addr();
         let bytes = view.dtype.bytes();
         if view.in_panels {
-            // Whole panels lie one behind the other.
+            // Whole panels are contiguous.
             let run = view.cols / Panels::WIDTH * Panels::size(view.rows) * bytes;
             return Extent {
                 start,
@@ -123,7 +123,7 @@ impl Extent {
         }
     }
 
-    /// Exact for column ranges of one tensor; of two shapes, whether they lie in each other's way at all.
+    /// Exact for column ranges of one tensor; for different shapes, whether their address ranges overlap.
     fn overlaps(&self, other: &Extent) -> bool {
         let empty = |extent: &Extent| extent.run == 0 || extent.count == 0;
         let end = |extent: &Extent| extent.start + (extent.count - 1) * extent.period + extent.run;
@@ -133,7 +133,7 @@ impl Extent {
         if self.count == 1 || other.count == 1 || self.period != other.period {
             return true;
         }
-        // Column ranges of rows of the same length: they meet in every row or in none.
+        // Column ranges with equal row length overlap in every row or in none.
         let (low, high) = if self.start <= other.start {
             (self, other)
         } else {
@@ -144,7 +144,7 @@ impl Extent {
     }
 }
 
-/// What may be asked of an operand without access to its memory.
+/// Properties of an operand that need no access to its memory.
 macro_rules! describe_operand {
     ($operand:ty) => {
         impl $operand {
@@ -166,8 +166,8 @@ macro_rules! describe_operand {
 describe_operand!(Input);
 describe_operand!(Output);
 
-/// A tensor that the command reads. `'static` in its views stands for "until the command has run": memory goes back to
-/// the system only when the runtime closes, after its streams have drained, and reuse waits for earlier commands.
+/// A tensor that the command reads. `'static` in its views means "until the command has run": memory is returned to the system
+/// only when the runtime closes, after its streams have drained, and reuse waits for earlier commands.
 pub struct Input(View);
 
 impl Input {
@@ -239,7 +239,7 @@ impl Input {
 pub struct Output(View);
 
 impl Output {
-    /// The same memory for an op to which the order of elements means nothing: panels, and the spare rows between them.
+    /// The same memory for an op that does not depend on the order of elements: includes padding rows between panels.
     pub fn unordered(self) -> Output {
         Output(self.0.unordered())
     }

@@ -1,4 +1,4 @@
-//! Ops and verbs that tests need and users must not have; compiled with the feature `probes` only.
+//! Ops and functions for tests only; compiled with the feature `probes`.
 
 use crate::args::Args;
 use crate::fault::Outcome;
@@ -12,7 +12,7 @@ pub fn panic(args: &mut Args) -> Outcome {
     args.work(|_| panic!("asked for"))
 }
 
-/// Keeps its stream from going on for some milliseconds.
+/// Blocks its stream for some milliseconds.
 pub fn delay(args: &mut Args) -> Outcome {
     let pause = Duration::from_millis(args.whole("milliseconds")?);
     args.work(move |_| {
@@ -26,7 +26,7 @@ thread_local! {
     static LEFT_OUT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// Leaves out one of the automatic waits that follow, by index, or none. Returns how many there were since the last call.
+/// Skips one of the following automatic waits, by index, or none. Returns the number of waits since the last call.
 #[napi]
 pub fn leave_out_wait(index: Option<u32>) -> u32 {
     LEFT_OUT.set(index);

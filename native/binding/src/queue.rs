@@ -1,8 +1,8 @@
-//! An ordered stream: a preallocated ring of commands, filled by the JavaScript thread and emptied by the stream's own.
+//! An ordered stream: a preallocated ring of commands, filled by the JavaScript thread and drained by the stream's thread.
 //!
-//! Command number `k` (from 1) is done when `done >= k`. That one counter is the ring's read position, the clock that
-//! other streams wait for, and what tells the memory cache that a block is no longer in use. A command names what it
-//! waits for on other streams (`Command::after`): always commands enqueued before it, so waits cannot form a cycle.
+//! Command number `k` (from 1) is done when `done >= k`. This counter is the ring's read position, the clock that other streams
+//! wait for, and tells the memory cache when a block is no longer in use. A command names the commands of other streams that it
+//! waits for (`Command::after`): always earlier ones, so waits cannot form a cycle.
 
 use crate::allocations::exempt;
 use crate::command::Command;
@@ -22,7 +22,7 @@ pub const STREAMS: usize = 3;
 pub const COMPUTE: usize = 0;
 pub const STREAM_NAMES: [&str; STREAMS] = ["compute", "sparse", "comm"];
 
-/// Commands that may wait; a full ring makes the enqueuer wait.
+/// Capacity in commands; enqueueing blocks when the ring is full.
 const CAPACITY: u64 = 1024;
 /// Polls before sleeping, about 100 us: the next command usually follows at once.
 const SPINS: u32 = 4000;
@@ -32,7 +32,7 @@ const NOBODY: u64 = u64::MAX;
 pub struct Site<'a> {
     pub cx: &'a Ctx,
     pub failures: &'a Failures,
-    /// Why this command's operands cannot be used. Only commands that always run get to see it.
+    /// Why this command's operands cannot be used. Only set for commands that always run.
     unusable: Option<Unusable>,
 }
 
@@ -42,7 +42,7 @@ enum Unusable {
 }
 
 impl Site<'_> {
-    /// What to answer instead of a result: the failure that the operands stem from, or that the device was closed.
+    /// The fault to answer instead of a result: the failure that spoiled the operands, or that the device was closed.
     pub fn refusal(&self) -> Option<NativeFault> {
         self.unusable.as_ref().map(|unusable| match unusable {
             Unusable::Spoiled(failure) => failure.report(),
@@ -99,7 +99,7 @@ impl Queue {
         self.pushed.load(Ordering::Relaxed)
     }
 
-    /// Takes the work out of `command`, enqueues it and returns its number. One thread pushes.
+    /// Moves the work out of `command`, enqueues it and returns its number. Single producer.
     pub fn push(&self, command: &mut Command) -> u64 {
         let number = self.pushed() + 1;
         if number > CAPACITY {
@@ -200,7 +200,7 @@ impl Queue {
         }
     }
 
-    /// Closes the stream: the command at hand is finished, later work is skipped, questions are answered by a refusal.
+    /// Closes the stream: the current command finishes, later work is skipped, and promises resolve to a fault.
     fn stop(&self) {
         let _lock = self.lock();
         self.stop.store(true, Ordering::SeqCst);
@@ -223,7 +223,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// One stream for each context: its threads, the stream's own included, and the memory that all share.
+    /// One stream per context: its threads, including the stream's own, and the shared memory.
     pub fn start(contexts: [Ctx; STREAMS]) -> Streams {
         let queues: Arc<[Queue; STREAMS]> = Arc::new(std::array::from_fn(|_| Queue::new()));
         let failures = Arc::new(Failures::default());

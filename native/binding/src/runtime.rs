@@ -1,4 +1,4 @@
-//! Threads, streams and tensors of one rank: what the verbs do. Lives on the JavaScript thread that opened it.
+//! Threads, streams and tensors of one rank: the implementation of the addon's functions. Lives on the JavaScript thread that opened it.
 
 use crate::allocations;
 use crate::args::{Args, Decoded};
@@ -23,24 +23,24 @@ use turbogr_kernels::isa::Isa;
 static OPENED: AtomicU64 = AtomicU64::new(0);
 
 pub struct Runtime {
-    /// Dropped first: no command runs any more when the memory goes.
+    /// Dropped first: no command runs when the memory is freed.
     streams: Streams,
     tensors: Tensors,
     arena: Arc<Arena>,
     threads: usize,
     isa: Isa,
-    /// What the next commands belong to.
+    /// Labels of the next commands.
     tag: Tag,
     /// JavaScript's argument buffer, held by reference: written there, read here, both on one thread.
     values: Float64Array,
-    /// The call at hand.
+    /// The current call.
     command: Box<Command>,
     operands: Operands,
 }
 
 impl Runtime {
-    /// Streams run side by side, each with its own threads: `compute` with `threads`, `sparse` with `sparse_threads`, and
-    /// `comm`, which waits more than it computes, with one.
+    /// Streams run concurrently, each with its own threads: `compute` with `threads`, `sparse` with `sparse_threads`, and `comm`,
+    /// which mostly waits, with one.
     pub fn open(threads: [usize; 2], portable: bool, values: Float64Array) -> Runtime {
         let isa = if portable { Isa::Portable } else { Isa::detect() };
         let arena = Arc::new(Arena::new());
@@ -59,7 +59,7 @@ impl Runtime {
         }
     }
 
-    /// As `alloc`, of zeros in a file of `folder`.
+    /// Like `alloc`, but zeros in a memory-mapped file in `folder`.
     pub fn alloc_mapped(&mut self, folder: &str, dtype: u32, rows: f64, cols: f64) -> Outcome<f64> {
         let (dtype, shape) = checked(dtype, rows, cols)?;
         self.tensors.alloc_mapped(folder, dtype, shape)
@@ -128,7 +128,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Answers when everything enqueued so far is done, on all streams.
+    /// Resolves when everything enqueued so far is done, on all streams.
     pub fn sync(&mut self, answer: Answer) -> Outcome {
         self.operands.clear();
         transfer::sync(&mut self.command, answer);
@@ -184,7 +184,7 @@ impl Runtime {
         std::array::from_fn(|stream| self.streams.queues[stream].done())
     }
 
-    /// Enqueues the command at hand behind what its operands have to wait for.
+    /// Enqueues the current command with the waits that its operands need.
     fn enqueue(&mut self, stream: usize) {
         let before = self.tensors.before(&self.operands);
         self.command.use_operands(&self.operands);
@@ -192,7 +192,7 @@ impl Runtime {
         self.tensors.note(&self.operands, stream, number);
     }
 
-    /// Pushes the command at hand; it waits for what other streams have not done yet of `before`.
+    /// Pushes the current command; it waits for those commands of `before` that are not done yet.
     fn push(&mut self, stream: usize, before: Marks) -> u64 {
         let queues = &self.streams.queues;
         self.command.after =
@@ -229,7 +229,7 @@ fn stream_index(verb: &str, stream: u32) -> Outcome<usize> {
     }
 }
 
-/// Dtype and shape as JavaScript gives them.
+/// Dtype and shape as passed by JavaScript.
 fn checked(dtype: u32, rows: f64, cols: f64) -> Outcome<(Dtype, [usize; 2])> {
     let dtype = Dtype::ALL.get(dtype as usize).copied();
     let dtype = dtype.ok_or_else(|| fault("dtype", "alloc", "dtype", "a dtype's number", "another number"))?;

@@ -1,5 +1,5 @@
-//! What streams did when: one span per command, in a ring of fixed size per stream that is allocated when recording
-//! starts. Off, a command pays one relaxed load.
+//! Records one span per command, in a ring of fixed size per stream that is allocated when recording starts. When disabled, a
+//! command costs one relaxed load.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -14,7 +14,7 @@ pub fn nanoseconds() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// What the caller says a command belongs to; -1 for nothing.
+/// Labels of a command; -1 for none.
 #[derive(Clone, Copy)]
 pub struct Tag {
     pub lane: i32,
@@ -44,12 +44,12 @@ pub struct Spans {
 #[derive(Default)]
 struct Ring {
     spans: Vec<Span>,
-    /// Recorded since the last look.
+    /// Number recorded since the last call of `take`.
     count: usize,
 }
 
 impl Spans {
-    /// Starts recording, or stops it and forgets what was recorded.
+    /// Starts recording, or stops and discards the spans.
     pub fn switch(&self, on: bool) {
         let mut ring = self.ring();
         *ring = Ring {
@@ -83,7 +83,7 @@ impl Spans {
         ring.count += 1;
     }
 
-    /// Gives the spans since the last call to `take`, oldest first, and how many were overwritten.
+    /// Passes the spans since the last call to `take`, oldest first; returns how many were overwritten.
     pub fn drain(&self, mut take: impl FnMut(&Span)) -> usize {
         let mut ring = self.ring();
         let lost = ring.count.saturating_sub(ring.spans.len());

@@ -2,12 +2,12 @@
 //!
 //! A handle packs slot, runtime and generation into 53 bits, so a disposed or foreign one is recognised. 0 is "none".
 //!
-//! Each storage remembers the last command of every stream that wrote it and that read it. A command waits for the
-//! writers of what it reads, and for writers and readers of what it writes, as far as they are on other streams.
+//! Each storage remembers the last command of every stream that wrote it and that read it. A command waits for writers of its
+//! inputs, and for writers and readers of its outputs, on other streams.
 //!
-//! Memory is reused in stream order, as a caching GPU allocator does: a freed block may be given to the next tensor at
-//! once although commands on it still wait, because all that used it before counts as a write to wait for. Blocks that
-//! several streams still work on rest in limbo, so that reuse does not tie those streams together.
+//! Memory is reused in stream order, like in a caching GPU allocator: a freed block may be given to the next tensor at once
+//! although commands on it are still pending, because all earlier uses count as writes to wait for. Blocks that several streams
+//! still use are kept in limbo, so that reuse does not synchronise those streams.
 
 use crate::fault::{Outcome, fault, out_of_memory};
 use crate::mapped_memory::MappedMemory;
@@ -22,11 +22,11 @@ use turbogr_kernels::arena::{Arena, Block, block_size};
 /// Command numbers by stream.
 pub type Marks = [u64; STREAMS];
 
-/// Where a storage's bytes are.
+/// Location of a storage's bytes.
 enum Memory {
     Block(Block),
     Mapped(MappedMemory),
-    /// A mapping that was given back.
+    /// A mapping that was freed.
     Gone,
 }
 
@@ -42,9 +42,9 @@ impl Memory {
 
 struct Storage {
     memory: Memory,
-    /// Handles that look at it.
+    /// Number of handles to it.
     refs: u32,
-    /// Number of the allocation that has it now; numbers are never reused.
+    /// Number of its current allocation; numbers are never reused.
     life: u64,
     /// The last command of each stream that writes it, or used it in an earlier life.
     written: Marks,
@@ -76,7 +76,7 @@ pub struct Tensors {
     arena: Arc<Arena>,
     runtime: u64,
     slots: Vec<Slot>,
-    /// First in, first out: a slot's generations last longest.
+    /// FIFO, so that generations of a slot wrap around as late as possible.
     free_slots: VecDeque<u32>,
     storages: Vec<Storage>,
     /// Free storages by block size.
@@ -102,7 +102,7 @@ impl Tensors {
         }
     }
 
-    /// Handles alive, views included.
+    /// Live handles, including views.
     pub fn live(&self) -> usize {
         self.live
     }
@@ -132,7 +132,7 @@ impl Tensors {
         self.enter(view)
     }
 
-    /// A new tensor of zeros in a file of `folder`.
+    /// A new zero tensor in a memory-mapped file in `folder`.
     pub fn alloc_mapped(&mut self, folder: &str, dtype: Dtype, [rows, cols]: [usize; 2]) -> Outcome<f64> {
         let memory = Memory::Mapped(MappedMemory::new(folder, bytes_of(dtype, [rows, cols])?)?);
         let ptr = memory.ptr();
@@ -148,19 +148,19 @@ impl Tensors {
         })
     }
 
-    /// Columns `[from, from + cols)` as a tensor of its own that shares the memory.
+    /// Columns `[from, from + cols)` as a view.
     pub fn columns(&mut self, handle: f64, from: usize, cols: usize) -> Outcome<f64> {
         let part = self.view("view", "tensor", handle)?.columns(from, cols)?;
         self.enter(part)
     }
 
-    /// Elements `[from, from + count)` of a tensor in rows, as one row that shares the memory.
+    /// Elements `[from, from + count)` of a row-major tensor, as a view of one row.
     pub fn range(&mut self, handle: f64, from: usize, count: usize) -> Outcome<f64> {
         let part = self.view("range", "tensor", handle)?.range(from, count)?;
         self.enter(part)
     }
 
-    /// Forgets a handle; the memory is free when its last handle is.
+    /// Disposes of a handle; the memory is freed with its last handle.
     pub fn free(&mut self, handle: f64, done: Marks) -> Outcome {
         let storage = self.view("free", "tensor", handle)?.storage;
         let index = slot_of(handle);
@@ -213,8 +213,8 @@ impl Tensors {
         })
     }
 
-    /// Notes that command `number` of `stream` has these operands. A writer has waited for all earlier uses, so whoever
-    /// waits for it has waited for those too.
+    /// Records that command `number` of `stream` has these operands. A writer has waited for all earlier uses, so waiting for it
+    /// includes waiting for those.
     pub fn note(&mut self, operands: &Operands, stream: usize, number: u64) {
         for operand in operands.iter() {
             let storage = &mut self.storages[operand.storage as usize];
@@ -228,7 +228,7 @@ impl Tensors {
         }
     }
 
-    /// Whether commands that use this allocation may still come or run.
+    /// Whether commands that use this allocation may still be enqueued or running.
     pub fn in_use(&self, life: u64, storage: u32, done: Marks) -> bool {
         let stored = &self.storages[storage as usize];
         let pending = (0..STREAMS).any(|stream| stored.uses()[stream] > done[stream]);
@@ -303,7 +303,7 @@ impl Tensors {
         let busy = (0..STREAMS).filter(|s| stored.uses()[*s] > done[*s]).count();
         match &stored.memory {
             Memory::Block(block) if busy <= 1 => self.idle.entry(block.bytes()).or_default().push(storage),
-            // A mapping is given back as soon as nobody uses it; it has no next life.
+            // A mapping is freed as soon as it is unused; it is never reused.
             Memory::Mapped(_) if busy == 0 => stored.memory = Memory::Gone,
             _ => self.limbo.push(storage),
         }
@@ -318,7 +318,7 @@ impl Tensors {
 }
 
 impl Drop for Tensors {
-    /// The streams have finished: they are dropped first.
+    /// The streams were dropped first, so they have finished.
     fn drop(&mut self) {
         for storage in self.storages.drain(..) {
             if let Memory::Block(block) = storage.memory {

@@ -1,5 +1,5 @@
-//! Data in and out. JavaScript memory is touched on its own thread only: an upload is copied at once into a staging
-//! block that the stream unloads later; a read is staged by the stream and copied out when JavaScript takes the answer.
+//! Uploads and reads. JavaScript memory is accessed on its own thread only: an upload is copied at once into a staging block
+//! that the stream copies later; a read is staged by the stream and copied out when JavaScript takes the answer.
 
 use crate::allocations::exempt;
 use crate::command::Command;
@@ -53,7 +53,7 @@ pub fn resolve(answer: Answer, reply: Reply) {
     exempt(|| answer.resolve(Box::new(move |_| Ok(reply))));
 }
 
-/// Settles `answer` when the stream gets there, with what had failed and was not yet reported, if anything.
+/// Resolves `answer` at this point of the stream, with the first unreported failure, if any.
 pub fn sync(command: &mut Command, answer: Answer) {
     command.answer("sync", move |site| {
         let failed = site.refusal().or_else(|| site.failures.settle().err());
@@ -62,7 +62,7 @@ pub fn sync(command: &mut Command, answer: Answer) {
     });
 }
 
-/// Settles `answer` with a copy of the tensor as it is when the stream gets there.
+/// Resolves `answer` with a copy of the tensor at this point of the stream.
 pub fn read(command: &mut Command, tensor: Input, answer: Answer) {
     command.answer("read", move |site| {
         if let Some(refused) = site.refusal() {
@@ -148,7 +148,7 @@ pub fn stage(arena: &Arena, tensor: &Output, data: &TypedArray, finite: bool) ->
     Ok(staged)
 }
 
-/// In blocks whose exponents are looked at without a branch.
+/// Works in blocks whose exponents are tested without branches.
 fn first_not_finite(floats: &[f32]) -> Option<usize> {
     let mut at = 0;
     for block in floats.chunks(64) {

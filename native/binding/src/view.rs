@@ -1,4 +1,4 @@
-//! Where the elements of a tensor lie: type, shape, stride and address.
+//! Location of a tensor's elements: type, shape, stride and address.
 
 use crate::fault::{Outcome, fault};
 use turbogr_kernels::Panels;
@@ -49,7 +49,7 @@ pub struct View {
 unsafe impl Send for View {}
 
 impl View {
-    /// Whether row follows row.
+    /// Whether rows are contiguous.
     pub fn is_contiguous(&self) -> bool {
         !self.in_panels && (self.stride == self.cols || self.rows <= 1)
     }
@@ -103,7 +103,7 @@ impl View {
             ..*self
         })
     }
-    /// The same memory, its elements in whatever order they lie, and what is between them.
+    /// The same memory in storage order, including padding.
     pub fn unordered(self) -> View {
         match self.in_panels {
             true => View {
@@ -118,7 +118,7 @@ impl View {
     pub fn bytes(&self) -> usize {
         self.rows * self.cols * self.dtype.bytes()
     }
-    /// Calls `copy(address, offset, bytes)` for every run of bytes that lies together here and in the packed form.
+    /// Calls `copy(address, offset, bytes)` for every run of bytes that is contiguous both here and in packed form.
     pub fn each_run(&self, copy: impl Fn(*mut u8, usize, usize)) {
         let width = match self.in_panels {
             true => Panels::WIDTH,

@@ -70,7 +70,7 @@ pub(crate) unsafe fn dots<V: Simd, E: Element>(u: *const f32, rows: [*const E; L
     unsafe { dots_asking::<V, E>(u, rows, cols, &mut Ahead::none()) }
 }
 
-/// As [`dots`], and asks for rows that are read next.
+/// As [`dots`], and prefetches the rows that are read next.
 ///
 /// # Safety
 /// As [`dots`].
@@ -112,7 +112,7 @@ pub(crate) unsafe fn square_norms<V: Simd, E: Element>(rows: [*const E; LANES], 
     unsafe { square_norms_asking::<V, E>(rows, cols, &mut Ahead::none()) }
 }
 
-/// As [`square_norms`], and asks for rows that are read next.
+/// As [`square_norms`], and prefetches the rows that are read next.
 ///
 /// # Safety
 /// As [`dots`].

@@ -44,7 +44,7 @@ pub fn sum_rows(cx: &Ctx, parts: Mat, to: Grad) {
 /// `sum[0..n] += row[0..n]`.
 ///
 /// # Safety
-/// Both pointers are valid for `n` floats; below a SIMD entry.
+/// Both pointers are valid for `n` floats; called from a SIMD entry point.
 #[inline(always)]
 pub(crate) unsafe fn add_row<V: Simd>(sum: *mut f32, row: *const f32, n: usize) {
     // SAFETY: by this function's contract.

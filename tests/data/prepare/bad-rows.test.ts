@@ -124,7 +124,7 @@ describe('bad rows', () => {
     await expect(bench.build({ files: ['nowhere.csv'] })).rejects.toThrow(/nowhere.csv does not exist/);
     await expect(bench.build({ files: [bench.folder] })).rejects.toThrow(/is a folder/);
     await expect(bench.build({ files: ['/dev/null'] })).rejects.toThrow(/is a pipe or a device/);
-    await expect(bench.build({ files: [join(bench.folder, 'no*.csv')] })).rejects.toThrow(/no file fits/);
+    await expect(bench.build({ files: [join(bench.folder, 'no*.csv')] })).rejects.toThrow(/no file matches/);
     await expect(bench.build({ files, item: 'itme' })).rejects.toThrow(/has no column 'itme'/);
     await expect(bench.build({ files, memory: 'lots' })).rejects.toThrow(/'lots' is not a size/);
     await expect(bench.build({ files, split: 'random' })).rejects.toThrow(/'random' is not a split/);

@@ -40,8 +40,8 @@ impl Args<'_> {
         fault("dtype", self.op, input, "f32, f16 or bf16", got.name())
     }
 
-    /// Where the rows of a tensor are, for advice on its pages: they are neither read nor written, so the tensor is not an
-    /// operand and nobody waits for it.
+    /// Location of a tensor's rows, for page advice: they are neither read nor written, so the tensor is not an operand and
+    /// causes no waits.
     pub fn mapped_rows(&mut self, input: &'static str) -> Outcome<MappedRows> {
         let handle = self.next(input)?;
         let view = self.tensors.view(self.op, input, handle)?;
@@ -53,7 +53,7 @@ impl Args<'_> {
         })
     }
 
-    /// A matrix of ids with this many rows, whatever rows a contiguous tensor has itself.
+    /// A contiguous tensor of ids, reshaped to this many rows.
     pub fn ids(&mut self, input: &'static str, rows: usize) -> Outcome<Mat<i32>> {
         let tensor = self.read(input)?;
         self.is::<i32>(input, tensor.dtype())?;

@@ -10,7 +10,7 @@ use turbogr_kernels::rows::Bf16;
 use turbogr_kernels::{Panels, PanelsMut};
 
 impl Args<'_> {
-    /// A tensor in any layout that the op reads, or none for handle 0.
+    /// An input in any layout; `None` for handle 0.
     fn read_any(&mut self, input: &'static str) -> Outcome<Option<Input>> {
         let of = Named { op: self.op, input };
         match self.next(input)? {
@@ -19,7 +19,7 @@ impl Args<'_> {
         }
     }
 
-    /// A tensor in any layout that the op writes, or none for handle 0.
+    /// An output in any layout; `None` for handle 0.
     fn write_any(&mut self, input: &'static str) -> Outcome<Option<Output>> {
         let of = Named { op: self.op, input };
         match self.next(input)? {
@@ -28,7 +28,7 @@ impl Args<'_> {
         }
     }
 
-    /// A tensor in rows that the op reads, or none for handle 0.
+    /// A row-major input; `None` for handle 0.
     pub(super) fn read_opt(&mut self, input: &'static str) -> Outcome<Option<Input>> {
         match self.read_any(input)? {
             Some(tensor) if tensor.in_panels() => Err(self.in_panels(input)),
@@ -36,7 +36,7 @@ impl Args<'_> {
         }
     }
 
-    /// A tensor in rows that the op writes, or none for handle 0.
+    /// A row-major output; `None` for handle 0.
     fn write_opt(&mut self, input: &'static str) -> Outcome<Option<Output>> {
         match self.write_any(input)? {
             Some(tensor) if tensor.in_panels() => Err(self.in_panels(input)),
@@ -233,7 +233,7 @@ impl Args<'_> {
         Ok(tensor)
     }
 
-    /// Floats for an op to which their order means nothing.
+    /// Floats for an op that does not depend on their order.
     pub fn unordered_floats_mut(&mut self, input: &'static str) -> Outcome<Output> {
         let tensor = self.write_any(input)?;
         let tensor = self.there(input, tensor)?;

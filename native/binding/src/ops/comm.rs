@@ -1,5 +1,5 @@
-//! Bytes between the tensors of different ranks, on the `comm` stream. Counts are tensors, since how many rows go where is
-//! often known only when the stream gets there; a count is in units of `unit` elements, such as the width of a row.
+//! Exchanges between tensors of different ranks, on the `comm` stream. Counts are tensors, since the number of rows is often
+//! known only on the device; a count is in units of `unit` elements, such as the width of a row.
 
 use crate::allocations::exempt;
 use crate::args::Args;
@@ -7,14 +7,14 @@ use crate::fault::{Outcome, fault};
 use crate::ranks::{self, shim::Exchange};
 use crate::view::Dtype;
 
-/// Bytes for each rank and where they begin, from counts.
+/// Bytes and offsets per rank, from counts.
 struct Layout {
     bytes: Vec<i64>,
     at: Vec<i64>,
 }
 
 impl Layout {
-    /// Refuses counts that ask for more than `room` bytes.
+    /// Refuses counts that exceed `room` bytes.
     fn new(op: &str, input: &str, room: usize, counts: &[i64], width: usize) -> Outcome<Layout> {
         let mut layout = Layout {
             bytes: Vec::with_capacity(counts.len()),
@@ -42,7 +42,7 @@ fn same_dtype(op: &str, send: Dtype, receive: Dtype) -> Outcome {
     }
 }
 
-/// Rank i gets the i-th part of `send`; part i of `receive` comes from rank i.
+/// All-to-all: rank i gets the i-th part of `send`; part i of `receive` comes from rank i.
 pub fn comm_all_to_all_v(args: &mut Args) -> Outcome {
     let comm = args.usize("comm")? as i32;
     let unit = args.usize("unit")?;
@@ -73,7 +73,7 @@ pub fn comm_all_to_all_v(args: &mut Args) -> Outcome {
     })
 }
 
-/// Part i of `receive` comes from rank i; this rank's own is `send`, from its beginning, or lies in place already.
+/// All-gather: part i of `receive` comes from rank i; this rank's part is `send`, or already in place.
 pub fn comm_all_gather_v(args: &mut Args) -> Outcome {
     let comm = args.usize("comm")? as i32;
     let rank = args.usize("rank")?;
@@ -110,7 +110,7 @@ pub fn comm_all_gather_v(args: &mut Args) -> Outcome {
     })
 }
 
-/// Everybody has what `root` has: all of `data`, or its first `counts[index]` units. Ranks have the same counts.
+/// Broadcast from `root`: all of `data`, or its first `counts[index]` units. Ranks have the same counts.
 pub fn comm_broadcast(args: &mut Args) -> Outcome {
     let comm = args.usize("comm")? as i32;
     let root = args.usize("root")? as i32;
@@ -138,7 +138,7 @@ pub fn comm_broadcast(args: &mut Args) -> Outcome {
     })
 }
 
-/// How many ids a list holds before its -1s, into `counts[index]`: what an exchange of the list must move.
+/// Counts the ids of a list before its padding of -1, into `counts[index]`, for exchanging the list.
 pub fn comm_count_ids(args: &mut Args) -> Outcome {
     let index = args.usize("index")?;
     let ids = args.slice::<i32>("ids")?;
@@ -153,7 +153,7 @@ pub fn comm_count_ids(args: &mut Args) -> Outcome {
     })
 }
 
-/// Goes on when every rank has come here.
+/// Waits until every rank has arrived.
 pub fn comm_barrier(args: &mut Args) -> Outcome {
     let comm = args.usize("comm")? as i32;
     args.work(move |_| exempt(|| ranks::exchange(comm, Exchange::Barrier)))

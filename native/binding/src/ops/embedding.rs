@@ -81,14 +81,14 @@ fn update(args: &mut Args) -> Outcome<Update<'static>> {
     })
 }
 
-/// Whether rows are rounded randomly, and the key of the random numbers.
+/// The key for stochastic rounding, if any.
 fn rounding(args: &mut Args) -> Outcome<Option<Key>> {
     let random = args.flag("rounding")?;
     let key = args.key()?;
     Ok(random.then_some(key))
 }
 
-/// How many arguments of a kind follow, `most` at most.
+/// Number of arguments of a kind that follow, at most `most`.
 pub(super) fn count(args: &mut Args, input: &str, most: usize) -> Outcome<usize> {
     let count = args.usize(input)?;
     if count <= most {
@@ -98,7 +98,7 @@ pub(super) fn count(args: &mut Args, input: &str, most: usize) -> Outcome<usize>
     Err(fault("argument", args.op, input, expected, format!("{count}")))
 }
 
-/// The contributions of a call, first `count` of the array.
+/// The contributions of a call, in the first `count` elements of the array.
 struct Contributions {
     all: [Contribution; MAX_CONTRIBUTIONS],
     count: usize,

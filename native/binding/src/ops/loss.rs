@@ -1,5 +1,5 @@
-//! Losses over an item table (`sampled_softmax`, `bce`, `gbce`, `shared_loss`, `pooled_loss`, `full_softmax`) and what
-//! is done to draws before: `share_negatives`, `mask_negatives`, `count_negatives`.
+//! Losses over an item table (`sampled_softmax`, `bce`, `gbce`, `shared_loss`, `pooled_loss`, `full_softmax`) and the ops on
+//! draws before them: `share_negatives`, `mask_negatives`, `count_negatives`.
 
 use crate::args::Args;
 use crate::fault::Outcome;
@@ -16,7 +16,7 @@ fn logit(args: &mut Args) -> Outcome<Logit> {
     })
 }
 
-/// 0 stands for the number of trained tokens.
+/// 0 means the number of trained tokens.
 fn mean_over(args: &mut Args) -> Outcome<Option<f32>> {
     Ok(Some(args.f32("meanOver")?).filter(|count| *count != 0.0))
 }
@@ -31,7 +31,7 @@ fn fetched(args: &mut Args) -> Outcome<Option<Fetched<'static>>> {
         .map(|((rows, factors), places)| Fetched { rows, factors, places }))
 }
 
-/// First position, how many, and the sum so far; absent of a batch in one segment.
+/// First position, count, and the sum so far, which is absent if there is only one segment.
 fn segment(args: &mut Args) -> Outcome<Segment<'static>> {
     let (from, count) = (args.usize("segment")?, args.usize("segment")?);
     let sum = args.slice_mut_opt("sum")?;

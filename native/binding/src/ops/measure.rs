@@ -1,4 +1,4 @@
-//! Clocks and yardsticks, run in stream order like any op.
+//! Clocks and reference measurements, run in stream order like any op.
 
 use crate::args::Args;
 use crate::fault::{Outcome, fault};
@@ -23,7 +23,7 @@ fn counters(args: &mut Args, least: usize) -> Outcome<&'static mut [i64]> {
     }
 }
 
-/// Writes the time at which the stream got there, in nanoseconds, to element `index` of an i64 tensor.
+/// Writes the time at this point of the stream, in nanoseconds, to element `index` of an i64 tensor.
 pub fn clock(args: &mut Args) -> Outcome {
     let index = args.usize("index")?;
     let out = counters(args, index + 1)?;
@@ -33,7 +33,7 @@ pub fn clock(args: &mut Args) -> Outcome {
     })
 }
 
-/// Runs nothing but FMAs on every thread; writes FLOPs and nanoseconds.
+/// Runs only FMAs on every thread; writes FLOPs and nanoseconds.
 pub fn fma_peak(args: &mut Args) -> Outcome {
     let rounds = args.usize("rounds")?;
     let out = counters(args, 2)?;

@@ -1,5 +1,5 @@
-//! Every op by name: how its arguments are decoded into a command. One file to a group of kernels. The names are the
-//! kernels' own, with the pass behind them where there are two (`norm_linear_forward`, `norm_linear_backward`).
+//! All ops by name, with the decoders of their arguments. One file per group of kernels. Names are those of the kernels, with
+//! the pass as a suffix if there are two (`norm_linear_forward`, `norm_linear_backward`).
 
 mod attention;
 mod comm;
@@ -16,7 +16,7 @@ mod rows;
 use crate::args::Args;
 use crate::fault::Outcome;
 
-/// Reads the arguments now; [`Args::work`] says what runs later.
+/// Reads the arguments now; [`Args::work`] stores the work to run later.
 pub type Decode = fn(&mut Args) -> Outcome;
 
 pub struct Op {

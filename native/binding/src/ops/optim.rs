@@ -1,4 +1,4 @@
-//! Optimiser steps, gradient clipping, initial values and the few elementwise passes of a training loop.
+//! Optimiser steps, gradient clipping, initial values and elementwise passes.
 
 use crate::args::Args;
 use crate::fault::{Outcome, fault};

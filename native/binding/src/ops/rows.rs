@@ -1,4 +1,4 @@
-//! Rows of tables on their way: which a lane reads, copies of them, requests to owners and what changed since.
+//! Staging and routing of table rows: distinct ids, copies, requests to owners, and rows changed since.
 
 use super::embedding::{count, nothing, row_list_mut};
 use crate::args::Args;

@@ -1,5 +1,5 @@
-//! This process as one rank of many: MPI opened at run time, one thread that talks to it, one that watches. Process-wide,
-//! since MPI is.
+//! This process as one of several ranks: MPI loaded at run time, one thread that calls it, one that watches. Process-wide, like
+//! MPI.
 
 pub mod shim;
 mod transport;
@@ -22,7 +22,7 @@ static WATCHING: AtomicBool = AtomicBool::new(false);
 const JOINING: Duration = Duration::from_secs(60);
 const JOIN_FAILED: i32 = 75;
 
-/// How long MPI gets to end the job before this process ends by itself.
+/// Time for MPI to end the job before this process exits by itself.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 fn transport() -> Outcome<&'static Transport> {
@@ -37,8 +37,8 @@ fn transport() -> Outcome<&'static Transport> {
     })
 }
 
-/// Joins the world; returns when every rank has. Once per process. Ranks that have not begun to watch each other after
-/// [`JOINING`] give up: one of them never came.
+/// Joins the world; returns when every rank has joined. Once per process. Ranks that do not watch each other after [`JOINING`]
+/// give up: one of them never joined.
 pub fn open(path: &str) -> Outcome<World> {
     if TRANSPORT.get().is_some() {
         return Err(fault("mpi", "open", "", "one call per process", "a second one"));
@@ -63,7 +63,7 @@ pub fn split(comm: i32, colour: Option<i32>, key: i32) -> Outcome<Group> {
     transport()?.split(comm, colour, key)
 }
 
-/// Starts an exchange and waits for it, on the calling thread. A process on its own is a world of one rank.
+/// Starts an exchange and waits for it on the calling thread. A single process is a world of one rank.
 pub fn exchange(comm: i32, exchange: Exchange) -> Outcome {
     match TRANSPORT.get() {
         Some(transport) => transport.run(comm, exchange),
@@ -71,8 +71,8 @@ pub fn exchange(comm: i32, exchange: Exchange) -> Outcome {
     }
 }
 
-/// All ranks' bytes, in the order of the ranks, behind `size` lengths (i64). Its communicator is used for nothing else, so
-/// that what JavaScript exchanges keeps its own order beside the streams'.
+/// All ranks' bytes, in rank order, preceded by `size` lengths (i64). Its communicator is used for nothing else, so that
+/// exchanges of JavaScript are ordered independently of those of the streams.
 pub fn gather(comm: i32, size: usize, data: Vec<u8>, answer: Answer) -> Outcome {
     let transport = transport()?;
     let mut lengths = vec![0i64; size];
@@ -130,15 +130,15 @@ fn gather_bytes(transport: &'static Transport, comm: i32, data: Vec<u8>, lengths
     transport.start(comm, exchange, Box::new(done));
 }
 
-/// JavaScript runs.
+/// Records that the JavaScript thread is alive.
 pub fn pulse() {
     if let Some(transport) = TRANSPORT.get() {
         transport.signs.script_ran();
     }
 }
 
-/// Watches from now on. A fault is written to stderr as one line: words, or JSON behind `::turbogr-fault` for a launcher
-/// that chooses among those of several ranks.
+/// Starts watching. A fault is written to stderr as one line: text, or JSON after `::turbogr-fault` for a launcher that selects
+/// among those of several ranks.
 pub fn watch(patience: Duration, json: bool, code: i32) -> Outcome {
     let transport = transport()?;
     let world = &transport.world;
@@ -182,7 +182,7 @@ fn say(line: &str) {
     let _ = errors.flush();
 }
 
-/// Ends the job: through MPI if that still works, in any case by ending this process.
+/// Ends the job: through MPI if that still works, and always by ending this process.
 pub fn abort(code: i32) -> ! {
     if let Some(transport) = TRANSPORT.get() {
         transport.abort(code);

@@ -1,4 +1,4 @@
-//! The functions of native/mpi/turbogr_mpi.h, opened at run time: the addon links no MPI.
+//! The functions of native/mpi/turbogr_mpi.h, loaded at run time: the addon does not link against MPI.
 
 use crate::fault::{Outcome, fault};
 use libloading::Library;
@@ -37,19 +37,19 @@ pub struct Functions {
     error_text: unsafe extern "C" fn(c_int, *mut c_char, c_int) -> c_int,
 }
 
-/// Where this process stands among the ranks.
+/// The position of this process among the ranks.
 #[derive(Clone, Debug)]
 pub struct World {
     pub rank: usize,
     pub size: usize,
-    /// Of MPI's thread levels, 0 to 3.
+    /// MPI thread support level, 0 to 3.
     pub provided: i32,
     pub library: String,
     /// Host name of each rank.
     pub hosts: Vec<String>,
 }
 
-/// A communicator as its members see it.
+/// A communicator from a member's point of view.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     pub comm: i32,
@@ -83,7 +83,7 @@ pub enum Exchange {
     Barrier,
 }
 
-// SAFETY: addresses; whoever asks for the exchange keeps the memory until it is done.
+// SAFETY: addresses; the caller keeps the memory alive until the exchange is done.
 unsafe impl Send for Exchange {}
 
 impl Exchange {
@@ -102,7 +102,7 @@ impl Exchange {
             } => (send, receive, bytes),
             Exchange::Broadcast { .. } | Exchange::Barrier => return Ok(()),
         };
-        // SAFETY: whoever made the exchange checked that both ends have room.
+        // SAFETY: the creator of the exchange checked both sizes.
         unsafe { std::ptr::copy(from, to, bytes as usize) };
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Shim {
         Ok((done == 0).then_some(waits_for))
     }
 
-    /// Signs of life heard since the last call.
+    /// Heartbeats received since the last call.
     pub fn pulse(&self, send: bool) -> Outcome<i32> {
         let mut heard = 0;
         // SAFETY: an out parameter.
@@ -250,7 +250,7 @@ impl Shim {
     }
 }
 
-/// MPI libraries find their own plugins only when their symbols are global.
+/// MPI libraries find their plugins only if their symbols are global.
 #[cfg(unix)]
 fn load(path: &str) -> Result<Library, libloading::Error> {
     use libloading::os::unix;

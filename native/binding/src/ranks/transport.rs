@@ -1,6 +1,5 @@
-//! The one thread that talks to MPI. Streams and JavaScript hand it exchanges; it starts them in the order in which
-//! they come, tests those under way and naps in between, so that a rank that waits leaves its core to those that
-//! compute.
+//! The only thread that calls MPI. Streams and JavaScript pass it exchanges; it starts them in order, tests pending ones and
+//! sleeps in between, so that a waiting rank leaves its core to those that compute.
 
 use super::shim::{Exchange, Group, Shim, World};
 use super::watch::Signs;
@@ -11,17 +10,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A nap between two tests of exchanges under way is this part of the time in which none has moved: a rank that waits long
-/// for a slower one wakes seldom, since each wake takes its core from computing, and is late by little of what it waited.
+/// The sleep between two tests of pending exchanges is this fraction of the time without progress: a rank that waits long for a
+/// slower one wakes up rarely, since each wake-up takes time from computing, and is late by a small part of its waiting time.
 const NAP_PART: u32 = 8;
 const SHORTEST_NAP: Duration = Duration::from_micros(50);
 const LONGEST_NAP: Duration = Duration::from_millis(2);
-/// Tests before the first nap: short messages between ranks of one node are done by then. They do not yield: on a core
-/// that computes a yield lasts a whole slice of the scheduler, far longer than a nap.
+/// Tests before the first sleep: short messages between ranks of one node are done by then. They do not yield: on a busy core a
+/// yield lasts a whole scheduler slice, much longer than a sleep.
 const EAGER_TESTS: u32 = 50;
-/// Between two looks at signs of life while nothing is under way.
+/// Interval of checking for heartbeats while nothing is pending.
 const IDLE: Duration = Duration::from_millis(100);
-/// Between two signs of life.
+/// Interval of heartbeats.
 const PULSE: Duration = Duration::from_millis(500);
 
 pub type Done = Box<dyn FnOnce(Outcome) + Send>;
@@ -42,7 +41,7 @@ enum Job {
     Close(Done),
 }
 
-/// Hands jobs to the thread.
+/// Passes jobs to the thread.
 pub struct Transport {
     pub world: World,
     pub signs: Arc<Signs>,

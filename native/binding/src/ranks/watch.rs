@@ -1,23 +1,23 @@
-//! Who still lives. Every rank sends a sign of life to the next one of a ring; a thread of its own compares times and
-//! ends the job, with one message, when something is silent for too long. It touches no MPI, which may be what hangs.
+//! Detects dead and hanging ranks. Every rank sends heartbeats to the next one in a ring; a separate thread compares times and
+//! ends the job, with one message, when something is silent for too long. It does not call MPI, which may be what hangs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_millis(250);
-/// A watcher that did not run for so long itself judges nobody: the machine slept or is overloaded.
+/// If the watcher itself was suspended for this long, it reports nothing: the machine slept or is overloaded.
 const UNFIT: Duration = Duration::from_millis(1500);
-/// Without a sign of life a neighbour counts as lost.
+/// Time without a heartbeat after which a neighbour counts as lost.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Times of the last signs, in milliseconds since the start.
+/// Times of the last events, in milliseconds since the start.
 pub struct Signs {
     start: Instant,
     transport: AtomicU64,
     neighbour: AtomicU64,
     script: AtomicU64,
-    /// Since when exchanges wait without progress, 0 for not at all.
+    /// Since when exchanges have been waiting without progress; 0 if they are not.
     waiting_since: AtomicU64,
     waits_for: AtomicI32,
     closed: AtomicBool,
@@ -25,9 +25,9 @@ pub struct Signs {
 
 /// What the watcher found.
 pub enum Finding {
-    /// No sign of life from the rank before this one.
+    /// No heartbeat from the previous rank of the ring.
     SilentNeighbour,
-    /// JavaScript has not run for this many seconds.
+    /// The JavaScript thread was blocked for this many seconds.
     StuckScript(u64),
     /// An exchange has waited for this many seconds, for a rank or (-1) for all of them.
     StuckExchange(u64, i32),
@@ -95,7 +95,7 @@ impl Signs {
         if age(&self.transport) > silence + 2000 {
             return Some(Finding::StuckTransport);
         }
-        // The rank that is stuck says so itself at `patience`; this is for what nobody admits.
+        // A stuck rank reports itself after `patience`; this is for cases that no rank reports.
         let since = self.waiting_since.load(Ordering::Relaxed);
         let limit = 2 * patience + silence;
         (since > 0 && self.now() - since > limit)
@@ -103,7 +103,7 @@ impl Signs {
     }
 }
 
-/// Watches until the transport closes. `patience`: how long JavaScript may not run.
+/// Watches until the transport closes. `patience`: how long JavaScript may be blocked.
 pub fn watch(signs: Arc<Signs>, patience: Duration, alone: bool, end: impl Fn(Finding) + Send + 'static) {
     signs.forgive();
     let watcher = move || {

@@ -94,7 +94,7 @@ impl<E: Element> Target<'_, E> {
     #[inline(always)]
     pub unsafe fn add_through_norm<V: Simd>(&self, id: usize, Unit { gradient, rounded }: Unit, to: &mut [f32]) {
         let cols = self.read.cols;
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let row = self.read.row(id).as_ptr();
             let scale = match rounded {
@@ -149,7 +149,7 @@ impl Rule<'_> {
     #[inline(always)]
     pub unsafe fn apply<V: Simd>(&self, row: usize, number: usize, gradient: *const f32, cols: usize) -> f64 {
         let vectors = cols.div_ceil(LANES);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match self {
                 Rule::Dense(to) => {
@@ -230,7 +230,7 @@ impl Rounding {
     #[inline(always)]
     unsafe fn store<V: Simd, E: Element>(&mut self, v: V, p: *mut E, k: usize, cols: usize) {
         let Some(key) = self.key else {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             return unsafe { store_vector::<V, E>(v, p, k, cols) };
         };
         let at = k * LANES;
@@ -263,7 +263,7 @@ unsafe fn adam_row<V: Simd, E: Element>(
     mut rounding: Rounding,
 ) {
     let (table, cols) = (row.as_mut_ptr(), row.len());
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         for k in 0..cols.div_ceil(LANES) {
             let (p0, g) = (load_vector::<V, E>(table, k, cols), V::load(gradient.add(k * LANES)));
@@ -288,7 +288,7 @@ unsafe fn descend<V: Simd, E: Element>(
     mut rounding: Rounding,
 ) {
     let (table, cols) = (row.as_mut_ptr(), row.len());
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         for k in 0..cols.div_ceil(LANES) {
             let p = load_vector::<V, E>(table, k, cols).mul(V::splat(keep));

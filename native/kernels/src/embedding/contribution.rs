@@ -58,7 +58,7 @@ impl Contribution {
 #[derive(Clone, Copy)]
 pub struct ReadRows<'a> {
     pub rows: Rows, // [V, D], or [U, D] when staged
-    /// Of staged rows: the table's row that each one is, ascending; -1 beyond the last.
+    /// Of staged rows: the table's row that each one is, ascending, padded with -1.
     pub ids: Option<&'a [i32]>, // [U]
     /// V. How sums are formed depends on it, so that staged rows give the bits of the whole table.
     pub vocabulary: usize,

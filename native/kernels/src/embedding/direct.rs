@@ -20,7 +20,7 @@ pub(super) fn apply(cx: &Ctx, rule: &Rule, rows: Mat, ids: Option<&[i32]>, count
         let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
         cx.pool.run(tiles, |task, worker| {
             let from = task * TILE;
-            // SAFETY: ids are different, so tasks have different rows; a worker's buffer is its own while it runs a task.
+            // SAFETY: ids are distinct, so tasks have different rows; each worker has its own buffer while it runs a task.
             unsafe {
                 let (buffer, square) = (buffers.of(worker), &mut squares.range(task, 1)[0]);
                 let to = count.min(from + TILE);

@@ -105,7 +105,7 @@ fn draw<const W: usize>(cx: &Ctx, key: Key, ids: MatMut<i32>, id: impl Fn([u32; 
     });
 }
 
-/// Overwrites `ids[P]` with different ids from the sampler, ascending, and -1 beyond the last when there are fewer.
+/// Overwrites `ids[P]` with different ids from the sampler, ascending, padded with -1.
 pub fn draw_pool(cx: &Ctx, key: Key, sampler: Sampler, ids: &mut [i32]) -> Outcome {
     check(&sampler, "draw_pool")?;
     let from = match sampler {

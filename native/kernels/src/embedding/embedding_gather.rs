@@ -85,7 +85,7 @@ pub fn forward(cx: &Ctx, args: Forward) -> Outcome {
     cx.pool.run(tokens.div_ceil(TILE), |task, worker| {
         let from = task * TILE;
         let to = tokens.min(from + TILE);
-        // SAFETY: tasks own disjoint tokens; a worker's slot is its own while it runs a task.
+        // SAFETY: tasks own disjoint tokens; each worker has its own slot while it runs a task.
         unsafe {
             let (args, factors) = (&args, factors.of(worker));
             with_rows!(Rows, args.table, table => dispatch(cx.isa, GatherRows { table, args, from, to, factors }));

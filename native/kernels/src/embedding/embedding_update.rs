@@ -3,7 +3,7 @@
 //! unless asked for (`Dense`); small ones that are drawn from often (`parts`) are summed without sorting.
 //! `embedding_apply` is the same end for gradient rows that were summed before.
 //!
-//! V items, D width. Untouched rows are not read; lazy Adam and row-wise AdaGrad leave them as they are.
+//! V items, D width. Untouched rows are not read; lazy Adam and row-wise AdaGrad do not change them.
 
 use super::apply::{Job, Rule};
 use super::contribution::{Contribution, ReadRows, check_ascending, check_contributions};
@@ -85,7 +85,7 @@ pub fn embedding_update(cx: &Ctx, args: EmbeddingUpdate) -> Outcome {
 
 pub struct EmbeddingApply<'a> {
     pub table: RowsMut, // [V, D]
-    /// The table's row that each gradient row belongs to, ascending, -1 beyond the last; absent: all rows in order.
+    /// The table's row that each gradient row belongs to, ascending, padded with -1; absent: all rows in order.
     pub ids: Option<&'a [i32]>, // [U]
     pub rows: Mat,      // [U, D]
     pub update: Update<'a>,

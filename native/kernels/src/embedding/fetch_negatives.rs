@@ -30,7 +30,7 @@ pub struct FetchNegatives<'a> {
     pub normalize: Option<f32>,
     /// Overwritten for these positions: where each draw's row is, -1 for none.
     pub places: MatMut<i32>, // [P, R]
-    /// The different rows by ascending id. Row 0 is zeros if there is none; the rest is left as it is.
+    /// The different rows by ascending id. Row 0 is zeros if there is none; the rest is unchanged.
     pub rows: RowsMut, // [U, D]
     /// What a product with each row is multiplied by.
     pub factors: &'a mut [f32], // [U]

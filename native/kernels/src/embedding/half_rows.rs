@@ -46,7 +46,7 @@ fn scale_for(largest: f32) -> f32 {
     f32::from_bits(((TOP - exponent).min(126) + 127) as u32 * (1 << 23))
 }
 
-/// `to[k] * factors[k]` is row `ids[k]`, rounded; ids in any order. What is beyond the last id is left as it is.
+/// `to[k] * factors[k]` is row `ids[k]`, rounded; ids in any order. What is beyond the last id is unchanged.
 pub struct PickHalfRows<'a> {
     pub rows: Rows,                // [V, D]
     pub ids: &'a [i32],            // [U]

@@ -36,7 +36,7 @@ impl<'a> LaneRows<'a> {
         if self.count > 0 {
             let meets = (self.last ^ lane).ilog2();
             while self.count > 1 && self.meets[self.count - 2] < meets {
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 unsafe { self.meet::<V>() };
             }
             self.meets[self.count - 1] = meets;
@@ -59,7 +59,7 @@ impl<'a> LaneRows<'a> {
     #[inline(always)]
     pub unsafe fn total<V: Simd>(&mut self) -> &mut [f32] {
         while self.count > 1 {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.meet::<V>() };
         }
         self.count = 0;

@@ -136,7 +136,7 @@ impl SourceRow<'_> {
     #[inline(always)]
     unsafe fn add<V: Simd>(&self, sums: *mut f32, touched: &mut [u8], flag: u8) {
         let vectors = self.cols.div_ceil(LANES);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut first = 0;
             while first < vectors {
@@ -167,7 +167,7 @@ impl SourceRow<'_> {
             cols,
         } = *self;
         let width = cols.next_multiple_of(LANES);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let from = contribution.source.row(row).as_ptr();
             let mut source = [V::zero(); N];

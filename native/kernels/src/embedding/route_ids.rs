@@ -14,9 +14,9 @@ use crate::shape::{check_len, check_table};
 
 /// Ids by owner.
 pub struct Routed<'a> {
-    /// Rows at their owners, ascending for each; -1 beyond the last.
+    /// Rows at their owners, ascending for each, padded with -1.
     pub local: &'a mut [i32], // [U]
-    /// See [`route_ids`]; -1 beyond the last.
+    /// See [`route_ids`], padded with -1.
     pub order: &'a mut [i32], // [U]
     /// How many each owner gets.
     pub counts: &'a mut [i64], // [n]
@@ -73,7 +73,7 @@ pub(super) fn total(op: &'static str, ids: &[i32], counts: Option<&[i64]>) -> Ou
     Err(fault(FaultKind::Range, op, "counts", expected, format!("{sum}")))
 }
 
-/// `to[k] = rows[ids[k]]`, ids in any order; rows of `to` beyond the last id are left as they are.
+/// `to[k] = rows[ids[k]]`, ids in any order; rows of `to` beyond the last id are unchanged.
 pub fn pick_rows(cx: &Ctx, rows: Rows, ids: &[i32], counts: Option<&[i64]>, to: RowsMut) -> Outcome {
     let op = "pick_rows";
     let count = total(op, ids, counts)?;

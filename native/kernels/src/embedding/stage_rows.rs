@@ -29,7 +29,7 @@ pub struct IdList {
     pub places: MatMut<i32>, // [rows, per]
 }
 
-/// Writes the different ids of all lists to `to`, ascending, with -1 beyond the last, and each id's place in it.
+/// Writes the different ids of all lists to `to`, ascending, padded with -1, and each id's place in it.
 /// A set of V bits instead of a sort: the cost is V / 64 and a look-up per id.
 pub fn unique_ids(cx: &Ctx, lists: &[IdList], vocabulary: usize, to: &mut [i32]) -> Outcome {
     unique("unique_ids", cx, lists, vocabulary, to).map(|_| ())
@@ -114,7 +114,7 @@ fn for_each_tile(cx: &Ctx, list: &IdList, each: impl Fn(&[i32], &mut [i32]) + Sy
     });
 }
 
-/// `to[place] = table[ids[place]]` up to the last id; the rows beyond are left as they are.
+/// `to[place] = table[ids[place]]` up to the last id; the rows beyond are unchanged.
 pub fn stage_rows(cx: &Ctx, table: Rows, ids: &[i32], to: RowsMut) -> Outcome {
     let op = "stage_rows";
     let cols = table.cols();

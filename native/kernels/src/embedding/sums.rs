@@ -61,7 +61,7 @@ pub(super) fn run_tiles(cx: &Ctx, job: &Job, tiles: &impl Tiles) -> ExactSum {
     {
         let (buffers, squares) = (buffers.slots(), Disjoint::new(&mut squares));
         cx.pool.run(tiles.count(), |tile, worker| {
-            // SAFETY: a tile's rows are one task's; a worker's buffer is its own while it runs a task.
+            // SAFETY: a tile's rows are one task's; each worker has its own buffer while it runs a task.
             unsafe {
                 let (unit, lanes) = buffers.of(worker).split_at_mut(width);
                 let square = &mut squares.range(tile, 1)[0];
@@ -108,7 +108,7 @@ impl<E: Element> TileRows<'_, E> {
     /// Target features as for [`Simd`].
     #[inline(always)]
     pub unsafe fn next_lane<V: Simd>(&mut self, lane: u32) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.lanes.next::<V>(lane) };
         self.unit.fill(0.0);
     }
@@ -135,7 +135,7 @@ impl<E: Element> TileRows<'_, E> {
             gradient: self.unit,
             rounded,
         };
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.target.add_through_norm::<V>(id, unit, self.lanes.row()) };
     }
 
@@ -145,7 +145,7 @@ impl<E: Element> TileRows<'_, E> {
     /// As [`Self::add_through_norm`]; this task alone has the row.
     #[inline(always)]
     pub unsafe fn finish<V: Simd>(&mut self, id: usize) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let gradient = self.lanes.total::<V>();
             let square = self.target.apply::<V>(id, self.number, gradient);

@@ -37,7 +37,7 @@ pub trait Finish: Sync {
     /// [`Finish::take`] touches.
     ///
     /// # Safety
-    /// Below a SIMD entry. Rows may be beyond the last.
+    /// Called from a SIMD entry point. Rows may be beyond the last.
     #[inline(always)]
     unsafe fn ahead<V: Simd>(&self, _i: usize, _j: usize) {}
 
@@ -45,7 +45,7 @@ pub trait Finish: Sync {
     /// once, and no two threads are given the same row at a time.
     ///
     /// # Safety
-    /// Below a SIMD entry; `acc` is valid for `n` floats rounded up to 16.
+    /// Called from a SIMD entry point; `acc` is valid for `n` floats rounded up to 16.
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32);
 
     /// The same of `rows` rows from `i` on, `stride` floats apart: for ends that have something to do once for all of them.

@@ -128,7 +128,7 @@ impl Kernel for PackPanel {
 /// Sixteen floats from `cols` (the rest zero).
 ///
 /// # Safety
-/// `from` is valid for `cols` floats and `to` for sixteen; below a SIMD entry.
+/// `from` is valid for `cols` floats and `to` for sixteen; called from a SIMD entry point.
 #[inline(always)]
 pub unsafe fn copy_line<V: Simd>(from: *const f32, cols: usize, to: *mut f32) {
     // SAFETY: by this function's contract.

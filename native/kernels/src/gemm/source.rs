@@ -10,7 +10,7 @@ pub trait Source: Sync {
     /// a place for row statistics.
     ///
     /// # Safety
-    /// Below a SIMD entry; the rows exist.
+    /// Called from a SIMD entry point; the rows exist.
     #[inline(always)]
     unsafe fn start<V: Simd>(&self, _first: usize, _rows: usize) {}
 
@@ -19,7 +19,7 @@ pub trait Source: Sync {
     /// [`rows_ahead`] is worth prefetching: memory is slow to notice the pattern, since rows of a slice are short.
     ///
     /// # Safety
-    /// Below a SIMD entry; the range lies in the operand.
+    /// Called from a SIMD entry point; the range lies in the operand.
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32;
 
     /// Where columns `[k, k + 16)` of row `i` lie, if those of the rows after it follow at once: the form of a right operand.

@@ -119,7 +119,7 @@ pub fn mask_negatives(cx: &Ctx, positives: &[i32], mask: Mask, ids: MatMut<i32>)
     let mut scratch = cx.per_worker::<i32>(mask.scratch());
     let scratch = scratch.slots();
     cx.pool.run(positives.len().div_ceil(TILE), |task, worker| {
-        // SAFETY: a worker's slot is its own while it runs a task.
+        // SAFETY: each worker has its own slot while it runs a task.
         let mut seen = Seen::new(mask, unsafe { scratch.of(worker) });
         for (token, &positive) in positives.iter().enumerate().skip(task * TILE).take(TILE) {
             seen.turn_to(token);
@@ -162,7 +162,7 @@ pub fn count_negatives(cx: &Ctx, args: Counted, to: &mut [i64]) -> Outcome {
         let (scratch, kept) = (scratch.slots(), kept.slots());
         let counts = Disjoint::new(&mut counts);
         cx.pool.run(tasks, |task, worker| {
-            // SAFETY: a worker's slots are its own while it runs a task; tasks own disjoint counts.
+            // SAFETY: each worker has its own slots while it runs a task; tasks own disjoint counts.
             let (scratch, kept, counts) = unsafe { (scratch.of(worker), kept.of(worker), counts.range(3 * task, 3)) };
             counts.fill(0);
             let mut seen = Seen::new(args.mask, scratch);

@@ -27,25 +27,25 @@ const TILE: usize = 32;
 /// Inputs and outputs of the three losses.
 pub struct Sampled<'a> {
     pub u: Mat, // [T, D]
-    /// The table, or rows staged from it, which the ids then name by place.
+    /// The table, or rows staged from it, which the ids then index by position.
     pub table: Rows, // [V, D] or [U, D]
     /// V. It decides how rows are prepared, so that staged rows give the bits of the whole table.
     pub vocabulary: usize,
     pub positives: &'a [i32], // [T], -1: this token is not trained
     pub negatives: Mat<i32>,  // [T, R], -1: no negative here
-    /// The negatives' rows; absent: those of the table.
+    /// Rows of the negatives; default: those of the table.
     pub fetched: Option<Fetched<'a>>,
-    /// The tokens to score; outputs of others are left as they are.
+    /// The tokens to score; outputs of others are unchanged.
     pub segment: Segment<'a>,
     pub logit: Logit,
-    /// Divisor of the summed loss; `None` is the number of trained tokens.
+    /// Divisor of the summed loss; `None`: the number of trained tokens.
     pub mean_over: Option<f32>,
-    /// Overwritten with the mean loss.
+    /// Output: the mean loss.
     pub loss: &'a mut f32,
     pub du: Grad, // [T, D]
     /// Overwritten with d loss / d (uhat . ehat), the positive's first; 0 where masked or not trained.
     pub coef: MatMut, // [T, 1 + R]
-    /// Overwritten with the (normalised) user vectors.
+    /// Output: the (normalised) user vectors.
     pub uhat: MatMut, // [T, D]
 }
 
@@ -119,7 +119,7 @@ fn run(cx: &Ctx, op: &'static str, args: Sampled, objective: Objective) -> Outco
         cx.pool.run(tokens.div_ceil(TILE), |task, worker| {
             let at = task * TILE;
             let from = positions.start + at;
-            // SAFETY: tasks own disjoint tokens; a worker's slots are its own while it runs a task.
+            // SAFETY: tasks own disjoint tokens; each worker has its own slots while it runs a task.
             unsafe {
                 let losses = losses.range(at, TILE.min(tokens - at));
                 let (floats, ids) = (floats.of(worker), ids.of(worker));

@@ -33,7 +33,7 @@ pub struct Backward {
 /// `a . b`.
 ///
 /// # Safety
-/// Both valid for `n` floats; below a SIMD entry.
+/// Both valid for `n` floats; called from a SIMD entry point.
 #[inline(always)]
 unsafe fn dot<V: Simd>(a: *const f32, b: *const f32, n: usize) -> f32 {
     // SAFETY: by this function's contract.

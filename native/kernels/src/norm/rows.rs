@@ -72,7 +72,7 @@ unsafe fn first_lanes<V: Simd>(x: V, n: usize) -> V {
 /// Mean and reciprocal deviation of a row: two passes over it, the second from cache.
 ///
 /// # Safety
-/// `x` is valid for `n` floats; below a SIMD entry.
+/// `x` is valid for `n` floats; called from a SIMD entry point.
 #[inline(always)]
 pub unsafe fn row_stats<V: Simd>(norm: Norm, eps: f32, x: *const f32, n: usize) -> [f32; 2] {
     // SAFETY: by this function's contract.
@@ -103,7 +103,7 @@ pub struct NormGrad {
 /// `dx (+)= rstd * (g - mean(g) - norm(x) * mean(g * norm(x)))`, without the first mean for RMS norm.
 ///
 /// # Safety
-/// The pointers are valid for `n` floats and `dx` is not `x` or `g`; below a SIMD entry.
+/// The pointers are valid for `n` floats and `dx` is not `x` or `g`; called from a SIMD entry point.
 #[inline(always)]
 pub unsafe fn row_norm_grad<V: Simd>(row: NormGrad) {
     // SAFETY: by this function's contract.

@@ -1,8 +1,8 @@
 //! How many items beat a score, exactly: those with a higher one, and those with the same one that come before a place in the
 //! table. Excluded items do not count.
 //!
-//! With an item's own score and place this is its rank less one. Counts of disjoint parts of a table add up to that of the
-//! whole, whoever holds which part.
+//! With an item's own score and place this is its rank minus one. Counts of disjoint parts of a table add up to that of the
+//! whole, regardless of who holds which part.
 
 use super::excluded::{Excluded, SortedLists};
 use super::scan::{Scan, Scores, Sink};

@@ -1,5 +1,5 @@
 //! The sum over all items of e^(score - bar), exactly: each term is rounded to a multiple of 2^-bits and added as an integer, so
-//! sums of disjoint parts of a table add up to that of the whole, whoever holds which part.
+//! sums of disjoint parts of a table add up to that of the whole, regardless of who holds which part.
 //!
 //! With a bar that no score exceeds, terms are at most 1; `bits` leaves room for all of them in 63 bits.
 

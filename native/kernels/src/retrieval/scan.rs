@@ -246,7 +246,7 @@ impl<S: Sink> Kernel for Deliver<'_, S> {
             ..
         } = self;
         for (query, scores) in (self.first..).zip(self.rows) {
-            // SAFETY: below a SIMD entry; a row is two vectors.
+            // SAFETY: called from a SIMD entry point; a row is two vectors.
             unsafe {
                 // NaN once a score is NaN or infinite.
                 let poison = V::load(scores.as_ptr()).mul(V::zero());

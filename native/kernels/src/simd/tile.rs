@@ -16,7 +16,7 @@ pub type Sums<V, const WIDE: usize = 2> = [[V; WIDE]; MR];
 /// `sums += A[6, depth] B[depth, 16]`: A(r, k) = `a[r * ROW + k * STEP]`, rows of B sixteen floats apart.
 ///
 /// # Safety
-/// Below a SIMD entry; the operands hold `depth` steps.
+/// Called from a SIMD entry point; the operands hold `depth` steps.
 #[inline(always)]
 pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize>(
     sums: &mut Sums<V>,

@@ -138,7 +138,7 @@ impl Channels<'_> {
                     scratch: scratch(worker),
                     partial,
                 };
-                // SAFETY: the plan keeps tasks of a wave apart, and scratch is a worker's own; `cx.isa` is this CPU's.
+                // SAFETY: the plan keeps tasks of a wave apart, and each worker has its own scratch; `cx.isa` is this CPU's.
                 unsafe { dispatch(cx.isa, task) };
             });
         });

@@ -23,9 +23,9 @@ pub struct FullSoftmax<'a> {
     pub table: Rows,          // [V, D]
     pub positives: &'a [i32], // [T], -1: this token is not trained
     pub logit: Logit,
-    /// Divisor of the summed loss; `None` is the number of trained tokens.
+    /// Divisor of the summed loss; `None`: the number of trained tokens.
     pub mean_over: Option<f32>,
-    /// Overwritten with the mean loss.
+    /// Output: the mean loss.
     pub loss: &'a mut f32,
     pub du: Grad,     // [T, D]
     pub dtable: Grad, // [V, D]

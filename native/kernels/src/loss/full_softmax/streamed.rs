@@ -183,7 +183,7 @@ struct Power<V> {
 
 impl<V: Simd> Power<V> {
     /// # Safety
-    /// Below a SIMD entry.
+    /// Called from a SIMD entry point.
     #[inline(always)]
     unsafe fn new(inverse: f32, largest: f32) -> Power<V> {
         // SAFETY: by this function's contract.
@@ -197,7 +197,7 @@ impl<V: Simd> Power<V> {
     /// Of sixteen.
     ///
     /// # Safety
-    /// Below a SIMD entry; `dots` is valid for sixteen floats.
+    /// Called from a SIMD entry point; `dots` is valid for sixteen floats.
     #[inline(always)]
     unsafe fn line(&self, dots: *const f32) -> [V; 2] {
         // SAFETY: by this function's contract.
@@ -213,7 +213,7 @@ impl<V: Simd> Power<V> {
 /// Dot products become `e^(inverse * (dot - largest))`, whose sum is returned.
 ///
 /// # Safety
-/// The row holds whole lines; below a SIMD entry.
+/// The row holds whole lines; called from a SIMD entry point.
 #[inline(always)]
 unsafe fn powers<V: Simd>(row: &mut [f32], inverse: f32, largest: f32) -> f64 {
     let mut total = 0.0;

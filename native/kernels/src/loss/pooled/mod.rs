@@ -33,26 +33,26 @@ const MASKED: f32 = -1e30;
 
 pub struct Pooled<'a> {
     pub u: Mat, // [T, D]
-    /// The table, or rows staged from it, which the ids then name by place.
+    /// The table, or rows staged from it, which the ids then index by position.
     pub table: Rows, // [V, D] or [U, D]
     pub vocabulary: usize, // V
     pub positives: &'a [i32], // [T], -1: this token is not trained
-    pub pool: &'a [i32], // [P] ascending, -1 beyond the last
+    pub pool: &'a [i32], // [P] ascending, padded with -1
     /// The pool's rows, its places being [1, P]; absent: those of the table.
     pub fetched: Option<Fetched<'a>>,
     pub mask: Mask<'a>,
     pub objective: SharedObjective<'a>,
     pub logit: Logit,
-    /// Divisor of the summed loss; `None` is the number of trained tokens.
+    /// Divisor of the summed loss; `None`: the number of trained tokens.
     pub mean_over: Option<f32>,
-    /// Overwritten with the mean loss.
+    /// Output: the mean loss.
     pub loss: &'a mut f32,
     pub du: Grad, // [T, D]
     /// Overwritten with the gradient of the pool's (normalised) rows.
     pub dpool: MatMut, // [P, D]
     /// Overwritten with d loss / d (uhat . ehat) of the positives.
     pub coef: MatMut, // [T, 1]
-    /// Overwritten with the (normalised) user vectors.
+    /// Output: the (normalised) user vectors.
     pub uhat: MatMut, // [T, D]
 }
 

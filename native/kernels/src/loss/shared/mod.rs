@@ -56,15 +56,15 @@ pub enum SharedObjective<'a> {
 
 pub struct Shared<'a> {
     pub u: Mat, // [T, D]
-    /// The table, or rows staged from it, which the ids then name by place.
+    /// The table, or rows staged from it, which the ids then index by position.
     pub table: Rows, // [V, D]
     pub vocabulary: usize, // V
     pub positives: &'a [i32], // [T]
     pub members: Mat<i32>, // [G, k] tokens of each group, -1: none
     pub negatives: Mat<i32>, // [G, N] draws of member 0, then of member 1, ...; -1: none
-    /// The negatives' rows; absent: those of the table.
+    /// Rows of the negatives; default: those of the table.
     pub fetched: Option<Fetched<'a>>,
-    /// The groups to score; outputs of others are left as they are.
+    /// The groups to score; outputs of others are unchanged.
     pub segment: Segment<'a>,
     pub mask: Mask<'a>,
     pub share: Share,
@@ -72,13 +72,13 @@ pub struct Shared<'a> {
     pub logit: Logit,
     /// Divisor of the summed loss; `None` is the number of members.
     pub mean_over: Option<f32>,
-    /// Overwritten with the mean loss.
+    /// Output: the mean loss.
     pub loss: &'a mut f32,
     /// Tokens that are in no group get zeros.
     pub du: Grad, // [T, D]
     /// Overwritten with d loss / d (uhat . ehat) of each draw, the group's members one after the other; 0 where masked.
     pub coef: MatMut, // [G, N k]
-    /// Overwritten with the (normalised) user vectors of the members; zeros for none.
+    /// Output: the (normalised) user vectors of the members; zeros for none.
     pub uhat: MatMut, // [G k, D]
     /// Overwritten with the members' positives, -1 for no member, and their coefficients.
     pub own: (&'a mut [i32], &'a mut [f32]), // [G k], [G k]
@@ -137,7 +137,7 @@ pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
         cx.pool.run(groups.div_ceil(TILE), |task, worker| {
             let (from, to) = (task * TILE, groups.min((task + 1) * TILE));
             let rows = args.fetched.map_or(args.table, |fetched| fetched.rows);
-            // SAFETY: tasks own disjoint groups, and a token is in one group; a worker's slots are its own.
+            // SAFETY: tasks own disjoint groups, and a token is in one group; each worker has its own slots.
             unsafe {
                 let losses = losses.range(from * k, (to - from) * k);
                 let (floats, ids) = (floats.of(worker), ids.of(worker));
