@@ -1,4 +1,4 @@
-//! What the timed cases of `sparse` share: timing, and inputs of any size.
+//! Timing and inputs for the cases of `sparse`.
 
 use crate::clock::clock;
 use turbogr_kernels::arena::Lease;

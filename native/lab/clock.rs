@@ -1,8 +1,8 @@
-//! The clock of the timings.
+//! The clock for timings.
 
 use turbogr_kernels::Ctx;
 
-/// Seconds so far. One thread is timed by its own CPU time, which other processes do not disturb.
+/// Current time in seconds. A single thread is timed by its CPU time, which other processes do not affect.
 pub fn clock(cx: &Ctx) -> f64 {
     let id = if cx.pool.threads() == 1 {
         libc::CLOCK_THREAD_CPUTIME_ID

@@ -1,5 +1,5 @@
-// Steps of several builds, interleaved in one process, op by op: the only fair comparison on a machine whose speed changes
-// from minute to minute. Two processes side by side, or one after the other, differ by 20 % with the same binary.
+// Compares steps of several builds, interleaved in one process, op by op: the only fair comparison on a machine whose speed
+// changes from minute to minute. Two concurrent or consecutive processes differ by 20 % with the same binary.
 //
 //   node native/lab/compare-builds.mjs <rounds> <kind> <width> <build>...
 //
@@ -23,7 +23,7 @@ const WARM = 2;
 const MOST_CALLS = 4096;
 const SHOWN = 9;
 
-/** One build with a learner of its own. */
+/** One build with its own learner. */
 async function open(build) {
   const load = path => import(pathToFileURL(resolve(build, 'dist', path)).href);
   const { Device } = await load('native/device.js');

@@ -1,4 +1,4 @@
-//! Times the sparse, loss, optimiser and retrieval kernels. One thread is timed by its own CPU time.
+//! Times the sparse, loss, optimiser and retrieval kernels. A single thread is timed by its CPU time.
 //! `cargo run --release -p turbogr-kernels --example sparse -- [case or "all"] [rounds] [threads]`
 
 mod bench;

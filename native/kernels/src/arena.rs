@@ -1,5 +1,5 @@
-//! Memory for tensors and scratch: 64-byte aligned blocks from free lists by size class, reused for ever.
-//! After the first steps of a run no block is asked from the system any more; `system_allocations` proves it.
+//! Memory for tensors and scratch: 64-byte aligned blocks from free lists by size class, reused indefinitely. After the first
+//! steps of a run no block is allocated from the system any more; `system_allocations` proves it.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ops::{Deref, DerefMut};
@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 const LINE: usize = 64;
 const HUGE_PAGE: usize = 2 << 20;
-/// Eight classes to a power of two: at most 12.5 % of a block is slack.
+/// Eight classes per power of two: at most 12.5 % of a block is unused.
 const STEPS: usize = 8;
 const SMALLEST: usize = 256;
 const CLASSES: usize = 40 * STEPS;
 /// More than any machine has; sizes up to here have a class.
 const LARGEST: usize = 1 << 46;
 
-/// The system refused memory: what [`Arena::take`] unwinds with.
+/// The system refused memory: the panic payload of [`Arena::take`].
 #[derive(Debug)]
 pub struct OutOfMemory {
     pub bytes: usize,
 }
 
-/// A block of `bytes` bytes; give it back with [`Arena::give`] or it leaks.
+/// A block of `bytes` bytes; it leaks unless returned with [`Arena::give`].
 #[derive(Debug)]
 pub struct Block {
     ptr: NonNull<u8>,
@@ -69,7 +69,7 @@ impl Arena {
         }
     }
 
-    /// A block of at least `bytes` bytes with whatever it held before; none when the system has no more memory.
+    /// A block of at least `bytes` bytes with unspecified contents; `None` if the system has no more memory.
     pub fn try_take(&self, bytes: usize) -> Option<Block> {
         if bytes > LARGEST {
             return None;
@@ -89,8 +89,7 @@ impl Arena {
         Some(block)
     }
 
-    /// As [`Arena::try_take`], but unwinds with [`OutOfMemory`]: kernels need not handle what no kernel can mend, and
-    /// whoever runs them catches it.
+    /// Like [`Arena::try_take`], but unwinds with [`OutOfMemory`]: kernels cannot handle it, so their caller catches it.
     pub fn take(&self, bytes: usize) -> Block {
         self.try_take(bytes)
             .unwrap_or_else(|| resume_unwind(Box::new(OutOfMemory { bytes })))
@@ -113,11 +112,11 @@ impl Arena {
         }
     }
 
-    /// How often the system was asked for memory.
+    /// Number of system allocations.
     pub fn system_allocations(&self) -> u64 {
         self.allocations.load(Ordering::Relaxed)
     }
-    /// Bytes held from the system.
+    /// Bytes allocated from the system.
     pub fn reserved_bytes(&self) -> usize {
         self.reserved.load(Ordering::Relaxed)
     }
@@ -138,7 +137,7 @@ impl Drop for Arena {
     }
 }
 
-/// Size of the block that [`Arena::take`] gives for `bytes` bytes.
+/// Size of the block that [`Arena::take`] returns for `bytes` bytes.
 pub fn block_size(bytes: usize) -> usize {
     class_of(bytes).1
 }

@@ -1,4 +1,4 @@
-//! What every kernel is handed: threads, scratch memory and the instruction set.
+//! The context of every kernel: threads, scratch memory and the instruction set.
 
 use crate::arena::{Arena, Lease, Pod};
 use crate::isa::Isa;
@@ -6,7 +6,7 @@ use crate::mat::Disjoint;
 use crate::pool::Pool;
 use std::sync::Arc;
 
-/// Kernels keep no state of their own: it all comes in here.
+/// Kernels are stateless: everything they need is in here.
 pub struct Ctx {
     pub pool: Pool,
     pub arena: Arc<Arena>,

@@ -1,9 +1,9 @@
-//! Sums of non-negative doubles without rounding: a fixed-point number wide enough for every square of an f32. Integers
-//! add in any order to the same bits, so parts of a sum may be formed anywhere and put together anywhere.
+//! Exact sums of non-negative doubles: a fixed-point number wide enough for every square of an f32. Integer addition is
+//! associative, so partial sums may be computed anywhere and combined in any order.
 
 use crate::arena::Pod;
 
-/// Limbs of 32 bits each, the lowest worth 2^-320, and a last word that counts summands that are not finite.
+/// Limbs of 32 bits each, the lowest with weight 2^-320, and a last word that counts non-finite summands.
 pub const WORDS: usize = LIMBS + 1;
 const LIMBS: usize = 20;
 const BITS: usize = 32;
@@ -20,7 +20,7 @@ unsafe impl Pod for ExactSum {}
 impl ExactSum {
     pub const ZERO: ExactSum = ExactSum([0; WORDS]);
 
-    /// Sums that lie one after the other; absent when the words are not those of whole sums.
+    /// Consecutive sums; `None` if the words are not a whole number of sums.
     pub fn of(words: &[i64]) -> Option<&[ExactSum]> {
         let whole = words.len().is_multiple_of(WORDS);
         // SAFETY: a sum is its words.
@@ -32,7 +32,7 @@ impl ExactSum {
         (words.len() == WORDS).then(|| unsafe { &mut *words.as_mut_ptr().cast() })
     }
 
-    /// Bits of `x` below 2^-320 are cut off, those of this summand alone.
+    /// Bits of the summand below 2^-320 are truncated.
     #[inline]
     pub fn add(&mut self, x: f64) {
         let bits = x.to_bits();
@@ -60,7 +60,7 @@ impl ExactSum {
         self.0.iter_mut().zip(&other.0).for_each(|(to, x)| *to += x);
     }
 
-    /// Brings limbs back to 32 bits; needed before 2^31 summands have been added.
+    /// Propagates carries; needed before 2^31 summands have been added.
     pub fn carry(&mut self) {
         for k in 0..LIMBS - 1 {
             self.0[k + 1] += self.0[k] >> BITS;
@@ -68,7 +68,7 @@ impl ExactSum {
         }
     }
 
-    /// The sum, rounded; infinite if a summand was not finite.
+    /// The rounded sum; infinite if a summand was not finite.
     pub fn value(mut self) -> f64 {
         if self.0[LIMBS] != 0 {
             return f64::INFINITY;

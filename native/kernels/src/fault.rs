@@ -1,11 +1,11 @@
-//! Why a kernel refused its input. Crosses to TypeScript as data and becomes one typed error there.
+//! Why a kernel refused its input. Passed to TypeScript as data, where it becomes a typed error.
 
 use std::fmt;
 
 /// What was wrong with the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// Sizes that do not fit together.
+    /// Inconsistent sizes.
     Shape,
     /// Offsets that do not start at 0, decrease, or do not end at the number of tokens.
     Offsets,
@@ -106,7 +106,7 @@ pub fn check_offsets(op: &'static str, offsets: &[i32], tokens: usize) -> Outcom
 /// Ids into a table of `rows` rows. `hole` allows -1 for "none".
 pub fn check_ids(op: &'static str, input: &'static str, ids: &[i32], rows: usize, hole: bool) -> Outcome {
     let least = if hole { -1 } else { 0 };
-    // Branch-free minimum and maximum first: the usual case is that all is well.
+    // Branch-free minimum and maximum first: usually all ids are valid.
     let (low, high) = ids
         .iter()
         .fold((i32::MAX, i32::MIN), |(low, high), &id| (low.min(id), high.max(id)));

@@ -1,5 +1,5 @@
-//! Arithmetic on rows that lie anywhere in memory: dot products with eight of them at a time, weighted sums of many.
-//! The inner loops of sampled losses and of embedding updates.
+//! Arithmetic on scattered rows: dot products with eight of them at a time, weighted sums of many. The inner loops of sampled
+//! losses and embedding updates.
 
 use crate::rows::{Element, load_vector};
 use crate::simd::{LANES, Simd};
@@ -8,19 +8,19 @@ use crate::simd::{LANES, Simd};
 /// are read.
 const CHUNK: usize = 12;
 
-/// Eight rows that are read soon: asked for a line at a time while others are computed with, since more of them at once
-/// would wait for each other.
+/// Eight rows to prefetch: one cache line at a time while computing with other rows, since more outstanding requests would stall
+/// each other.
 pub(crate) struct Ahead<E> {
     rows: [*const E; LANES],
     /// Lines of all rows.
     lines: usize,
     asked: usize,
-    /// Lines asked for with each vector that is computed with.
+    /// Lines prefetched per computed vector.
     pace: usize,
 }
 
 impl<E: Element> Ahead<E> {
-    /// Rows of `cols` numbers, which are asked for during `passes` over as many.
+    /// Rows of `cols` numbers, prefetched during `passes` passes over rows of the same size.
     pub fn new(rows: [*const E; LANES], cols: usize, passes: usize) -> Ahead<E> {
         let lines = LANES * (cols * size_of::<E>()).div_ceil(64);
         let pace = lines.div_ceil((cols / LANES * passes).max(1));
@@ -33,7 +33,7 @@ impl<E: Element> Ahead<E> {
         }
     }
 
-    /// Nothing is asked for.
+    /// Prefetches nothing.
     #[inline(always)]
     fn none() -> Ahead<E> {
         let rows = [std::ptr::null(); LANES];
@@ -152,7 +152,7 @@ pub(crate) unsafe fn dot<V: Simd>(a: *const f32, b: *const f32, cols: usize) -> 
     }
 }
 
-/// Which rows to add up, with which weights.
+/// The rows to sum and their weights.
 pub(crate) trait Terms<E> {
     fn count(&self) -> usize;
     /// Start of row `j` and its weight.
@@ -160,7 +160,7 @@ pub(crate) trait Terms<E> {
     /// # Safety
     /// `j < count()`.
     unsafe fn term(&self, j: usize) -> (*const E, f32);
-    /// Where term `j` will be read, for prefetching; past the end is fine.
+    /// Address of term `j`, for prefetching; may be past the end.
     ///
     /// # Safety
     /// As [`Terms::term`].
@@ -251,7 +251,7 @@ unsafe fn add_chunk<V: Simd, E: Element, const N: usize>(terms: &impl Terms<E>, 
     }
 }
 
-/// Asks for the cache lines of `len` numbers from `p` on; `p` need not be valid.
+/// Prefetches the cache lines of `len` numbers from `p` on; `p` need not be valid.
 ///
 /// # Safety
 /// Target features as for [`Simd`].

@@ -1,5 +1,5 @@
-//! FP16 and BF16 in plain Rust: the conversions that F16C does in hardware, for machines without it and for single values;
-//! and stochastic rounding, up or down with probabilities that leave the mean where it was.
+//! FP16 and BF16 in plain Rust: the conversions of F16C for machines without it and for single values; and unbiased stochastic
+//! rounding.
 
 /// IEEE FP16 bits to float.
 pub fn half_to_float(h: u16) -> f32 {
@@ -41,7 +41,7 @@ pub fn float_to_half_randomly(x: f32, word: u32) -> u16 {
     }
     let sign = ((x.to_bits() >> 16) & 0x8000) as u16;
     if magnitude < 2f32.powi(-14) {
-        // In units of the smallest number there is; an exact sum, in f64.
+        // In units of the smallest subnormal; the sum is exact in f64.
         let units = f64::from(magnitude) * 2f64.powi(24) + f64::from(word) * 2f64.powi(-32);
         return sign | units as u16;
     }

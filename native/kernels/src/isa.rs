@@ -1,6 +1,6 @@
-//! Which instruction set the kernels use, decided once at run time.
+//! The instruction set of the kernels, selected once at run time.
 
-/// Instruction sets with kernels of their own. `Portable` is plain Rust and runs everywhere.
+/// Instruction sets with specific kernels. `Portable` is plain Rust and runs everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
     Portable,

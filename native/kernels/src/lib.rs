@@ -1,5 +1,5 @@
 //! The compute kernels: slices in, slices out, scratch and threads from the caller's [`Ctx`].
-//! No policy, no handles, no napi. Each kernel has a naive double-precision twin beside it (`naive` modules), its oracle.
+//! No policy, no handles, no napi. Each kernel has a naive double-precision twin (`naive` modules) as its oracle.
 
 pub mod arena;
 pub mod ctx;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-/// Read-only view of `rows` x `cols` elements, `stride` elements from one row to the next.
+/// Read-only view of `rows` x `cols` elements with a row stride of `stride` elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Mat<T = f32> {
     pub ptr: *const T,
@@ -180,7 +180,7 @@ impl<'a, T> Disjoint<'a, T> {
     }
 }
 
-/// Where a gradient goes, and whether it adds to what is there.
+/// Destination of a gradient, and whether to accumulate or overwrite.
 #[derive(Clone, Copy, Debug)]
 pub struct Grad<M = MatMut> {
     pub to: M,

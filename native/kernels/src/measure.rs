@@ -31,7 +31,7 @@ pub fn fma_peak_flops(cx: &Ctx, rounds: usize) -> f64 {
     (cx.pool.threads() * rounds * CHAINS * 16) as f64
 }
 
-/// Keeps every thread busy with nothing but FMAs; the caller times it.
+/// Keeps every thread busy with FMAs only; the caller times it.
 pub fn fma_peak(cx: &Ctx, rounds: usize) -> f32 {
     let threads = cx.pool.threads();
     let mut sinks = vec![0.0f32; threads];

@@ -1,9 +1,8 @@
-//! Matrices in panels: all rows of the first sixteen columns, then all rows of the next sixteen. Attention multiplies
-//! queries and values in this form, so a projection that is written like this is read in place; rows of a wide matrix lie
-//! kilobytes apart and would have to be gathered first. A plain matrix, or a column range of one, is a single panel.
+//! Matrices in panels: all rows of the first sixteen columns, then all rows of the next sixteen. Attention multiplies queries and
+//! values in this form, so a projection in panels is read in place; rows of a wide matrix have a stride of kilobytes and would
+//! have to be gathered first. A plain matrix, or a column range of one, is a single panel.
 //!
-//! Fused layers are compiled for both layouts ([`Place`]): narrow models do not pay for the few instructions that find a
-//! panel.
+//! Fused layers are compiled for both layouts ([`Place`]), so that narrow models do not pay for the panel addressing.
 
 use crate::mat::{Grad, Mat, MatMut};
 use crate::simd::tile::{MR, NR};
@@ -14,15 +13,15 @@ pub struct PanelView<P> {
     pub ptr: P,
     pub rows: usize,
     pub cols: usize,
-    /// Floats from one row of a panel to the next.
+    /// Row stride within a panel, in floats.
     pub stride: usize,
     /// Floats between consecutive groups of 16 columns of a row: 16, or the size of a panel.
     pub step: usize,
 }
 
-/// Read-only view; who dereferences it upholds what [`Mat`] demands.
+/// Read-only view; dereferencing has the requirements of [`Mat`].
 pub type Panels = PanelView<*const f32>;
-/// Writable view; who dereferences it upholds what [`MatMut`] demands.
+/// Writable view; dereferencing has the requirements of [`MatMut`].
 pub type PanelsMut = PanelView<*mut f32>;
 
 // SAFETY: an address and a shape, as [`Mat`] and [`MatMut`].
@@ -31,12 +30,12 @@ unsafe impl<P> Send for PanelView<P> {}
 unsafe impl<P> Sync for PanelView<P> {}
 
 impl Panels {
-    /// Columns of a panel.
+    /// Columns per panel.
     pub const WIDTH: usize = NR;
     /// Padding rows after the last one of a panel, so that a tile that begins before the end may read past it.
     pub const SPARE: usize = MR - 1;
 
-    /// Floats of a panel.
+    /// Size of a panel in floats.
     pub fn size(rows: usize) -> usize {
         (rows + Panels::SPARE) * Panels::WIDTH
     }
@@ -104,11 +103,11 @@ impl PanelsMut {
     }
 }
 
-/// Where the elements of a matrix lie.
+/// Addressing of a matrix's elements.
 pub trait Place: Copy + Sync {
     /// Address of element `(i, j)`. The rest of its sixteen columns, counted from a multiple of 16, follows it.
     fn at(self, i: usize, j: usize) -> *const f32;
-    /// Floats from there to the next row.
+    /// Row stride in floats.
     fn stride(self) -> usize;
     /// Whether columns `[j, j + n)` of a row are contiguous.
     #[inline(always)]
@@ -128,7 +127,7 @@ pub trait PlaceMut: Place {
     fn at_mut(self, i: usize, j: usize) -> *mut f32;
 }
 
-/// Where a view begins, read-only or writable.
+/// Start address of a view, read-only or writable.
 pub trait Address: Copy {
     fn read_only(self) -> *const f32;
 }

@@ -1,4 +1,4 @@
-//! The rank's own threads. A job is a number of tasks; threads take the next one until none is left, so the *split* of
+//! A thread pool. A job is a number of tasks; threads take the next one until none is left, so the *split* of
 //! the work is fixed by the kernel (tiles, FLOPs) and only its *assignment* depends on timing. A kernel whose tasks
 //! write disjoint memory therefore gives the same bits for any number of threads.
 //!
@@ -34,12 +34,12 @@ struct Shared {
 pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    /// One job at a time, whichever stream asks.
+    /// One job at a time, from any stream.
     one_job: Mutex<()>,
 }
 
 impl Pool {
-    /// `threads` in all, the caller's included; 0 counts as 1.
+    /// `threads` in total, including the caller's; 0 counts as 1.
     pub fn new(threads: usize) -> Pool {
         let shared = Arc::new(Shared {
             job: Mutex::new(None),

@@ -1,5 +1,5 @@
 //! Column sums over tokens with a fixed partition: each block of rows has its own partial row, and the partial rows are
-//! added in order. The result depends on the shape alone, never on the threads.
+//! added in order. The result depends only on the shape, not on the threads.
 
 use crate::ctx::Ctx;
 use crate::mat::{Grad, Mat};

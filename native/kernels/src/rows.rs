@@ -22,7 +22,7 @@ pub unsafe trait Element: Pod {
     unsafe fn store_part<V: Simd>(v: V, p: *mut Self, n: usize);
     fn widen(self) -> f32;
     fn narrow(x: f32) -> Self;
-    /// Rounded up or down by a random word, so that the mean is `x`; f32 stays what it is.
+    /// Stochastic, unbiased rounding by a random word; a plain store for f32.
     fn narrow_randomly(x: f32, word: u32) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Shape checks of the kernels' inputs, so that a mismatch is a fault that names the input and not a wild read.
+//! Shape checks of the kernels' inputs: a mismatch is a fault that names the input.
 
 use crate::fault::{FaultKind, Outcome, check_ids, fault};
 use crate::mat::{Grad, Mat, MatMut};
@@ -15,7 +15,7 @@ pub fn check_mat<T: Copy>(op: &'static str, input: &'static str, m: Mat<T>, rows
     Err(fault(FaultKind::Shape, op, input, format!("[{rows}, {cols}]"), got))
 }
 
-/// The same of a matrix that may come in panels.
+/// The same for a matrix that may be in panels.
 pub fn check_panels(op: &'static str, input: &'static str, m: Panels, rows: usize, cols: usize) -> Outcome {
     if let Some(plain) = m.plain() {
         return check_mat(op, input, plain, rows, cols);
@@ -32,7 +32,7 @@ pub fn check_mut<T: Copy>(op: &'static str, input: &'static str, m: MatMut<T>, r
     check_mat(op, input, m.as_ref(), rows, cols)
 }
 
-/// A gradient of `rows` x `cols`, if asked for.
+/// A gradient of `rows` x `cols`, if requested.
 pub fn check_grad(op: &'static str, input: &'static str, g: Option<Grad>, rows: usize, cols: usize) -> Outcome {
     g.map_or(Ok(()), |g| check_mut(op, input, g.to, rows, cols))
 }

@@ -4,7 +4,7 @@
 //! entry `name(isa, ..)` that runs it inside a function with the right target features (only there do the intrinsics
 //! become single instructions). Entries are `inline(never)`, since a register tile inlined into its outer loops spills; the
 //! attribute is on the entry itself because rustc 1.95 does not pass it on for a function with target features.
-//! Lane arithmetic in a closure (`map_or`, `from_fn`) is the trap: one that is not inlined has no target features, and
+//! Beware of lane arithmetic in closures (`map_or`, `from_fn`): one that is not inlined has no target features, and
 //! each of its intrinsics becomes a call. Loops and `match` are safe.
 
 use crate::isa::Isa;
@@ -21,8 +21,8 @@ pub const LINE: usize = 16;
 /// Eight `f32`s.
 ///
 /// # Safety
-/// Methods on [`Avx2`] may only run on a CPU with AVX2, FMA and F16C: call them below a [`simd_fn!`](crate::simd_fn)
-/// entry. Pointers must be valid for the lanes read or written; no alignment is needed.
+/// Methods on [`Avx2`] may only run on a CPU with AVX2, FMA and F16C: call them from a [`simd_fn!`](crate::simd_fn)
+/// entry point. Pointers must be valid for the lanes read or written; no alignment is needed.
 #[expect(
     clippy::missing_safety_doc,
     clippy::undocumented_unsafe_blocks,
@@ -32,8 +32,8 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     const ISA: Isa;
     unsafe fn zero() -> Self;
     unsafe fn splat(x: f32) -> Self;
-    /// [`Simd::splat`] of a constant that stays in a register over a loop. Of plain ones the compiler thinks that loading
-    /// them again is cheap, and does so for every eight lanes once it runs out of registers elsewhere.
+    /// [`Simd::splat`] of a constant that stays in a register over a loop. The compiler assumes that reloading a plain one is cheap,
+    /// and does so for every eight lanes under register pressure.
     #[inline(always)]
     unsafe fn constant(x: f32) -> Self {
         unsafe { Self::splat(x) }
@@ -68,8 +68,8 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     /// `c - self * b`.
     unsafe fn fnma(self, b: Self, c: Self) -> Self;
-    /// `2^x` for `x` in [-126, 126], relative error below 1e-7 (degree-5 minimax on [-0.5, 0.5]). All take each step
-    /// before one takes the next: a chain of twenty dependent steps leaves a core idle, most of all one that is shared.
+    /// `2^x` for `x` in [-126, 126], relative error below 1e-7 (degree-5 minimax on [-0.5, 0.5]). The vectors are interleaved step
+    /// by step: a single chain of twenty dependent steps would leave the core idle.
     unsafe fn exp2<const N: usize>(x: [Self; N]) -> [Self; N];
     /// `log2(x)` for normal positive `x`, absolute error below 2e-7 (1 + |log2 x|).
     unsafe fn log2<const N: usize>(x: [Self; N]) -> [Self; N];
@@ -82,7 +82,7 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn lanes_max(self) -> f32;
     /// `self` where `x > 0`, else 0.
     unsafe fn where_positive(self, x: Self) -> Self;
-    /// Rows become columns.
+    /// Transposes.
     unsafe fn transpose(rows: [Self; LANES]) -> [Self; LANES];
     /// Lane `i` is the sum of the lanes of `v[i]`, in the order of [`Simd::sum`].
     unsafe fn sums(v: [Self; LANES]) -> Self;
@@ -90,7 +90,7 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn at_most(p: *const i64, limit: i64) -> u64;
     /// Bit `i` of 64: `p[i]` and `p[i + 1]` differ.
     unsafe fn changes(p: *const u8) -> u64;
-    /// Asks for the line of `p` before it is needed; never faults.
+    /// Prefetches the cache line of `p`; never faults.
     unsafe fn prefetch(p: *const f32);
     /// The loops of [`tile::steps`] and [`tile::panel_steps`], unrolled 4x: `rounds` iterations in each of `panels`, which
     /// are `panel` floats apart.

@@ -1,4 +1,4 @@
-//! What kernel tests share: matrices with guarded padding, the comparison against the oracle, every context that must
+//! Shared by kernel tests: matrices with guarded padding, comparison with the oracle, and all contexts that must
 //! give the same answer.
 
 use crate::arena::Arena;

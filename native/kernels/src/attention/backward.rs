@@ -1,6 +1,6 @@
-//! The backward pass shared by the ops: one block of queries against one block of keys. The bias once, then head by head,
-//! over strips of queries and tiles of keys: scores again, gradients of weights, then dQ of the strip and dK, dV of the
-//! block. Which blocks run together, and why nobody adds to the same gradient at the same time, is the plan's business.
+//! The backward pass shared by the ops: one block of queries against one block of keys. The bias is computed once; then, per
+//! head, over strips of queries and tiles of keys: scores are recomputed, gradients of weights, dQ of the strip, dK and dV of
+//! the block. The plan decides which blocks run concurrently, so that no two tasks add to the same gradient.
 
 use super::bias::{BlockPair, FILED, SQUARE, Tables, Term};
 use super::clock::Filed;
@@ -21,7 +21,7 @@ use std::ops::Range;
 const STRIP: usize = 96;
 /// Keys of a tile.
 const KEYS: usize = 96;
-/// Floats from one row of a tile's weights to the next.
+/// Row stride of a tile's weights, in floats.
 const ROW: usize = KEYS + LANES;
 
 /// What the pass reads and writes.
@@ -31,7 +31,7 @@ pub struct BackwardPass<'a, U> {
     pub k: Panels,
     pub v: Panels,
     pub d_o: Panels,
-    /// Columns of `d_o` from one head to the next.
+    /// Column stride of `d_o` between heads.
     pub d_o_step: usize,
     /// Factor of `d_o`.
     pub scale: f32,
@@ -44,7 +44,7 @@ pub struct BackwardPass<'a, U> {
     pub unweigh: U,
 }
 
-/// Scratch of one worker; but for the squares, of one head.
+/// Scratch of one worker; everything except the squares is for one head.
 #[derive(Clone, Copy)]
 struct BackwardScratch {
     q: *mut f32,       // [a/16][BLOCK][16]
@@ -63,7 +63,7 @@ struct BackwardScratch {
 }
 
 impl<U: Unweigh> BackwardPass<'_, U> {
-    /// `tables` receives the gradients of the bias tables, if anyone wants them.
+    /// `tables` receives the gradients of the bias tables, if needed.
     pub fn run(&self, cx: &Ctx, tables: Option<&mut TableGrads>) {
         let plan = Plan::new(cx, Direction::Backward, self.offsets, &self.heads);
         let lay_out = |parts: &mut Parts| self.lay_out(parts);
@@ -315,7 +315,7 @@ impl<U: Unweigh> BackwardTask<'_, U> {
             product.compute::<V>();
             let product = Product::<1, ROW> {
                 rows: keys.next_multiple_of(MR),
-                // A key is seen from its own position on.
+                // A key is visible from its own position on.
                 from: Slope {
                     first: strip.key as isize - strip.query as isize,
                     most: queries.len(),
@@ -325,7 +325,7 @@ impl<U: Unweigh> BackwardTask<'_, U> {
                 b: ColumnForm::packed(s.d_o).skip_rows(queries.start),
                 c: s.dv.add(tile * v_wide),
                 stride: v_wide,
-                // An earlier strip of this block has seen these keys.
+                // An earlier strip of this block has already added to these keys.
                 add: queries.start > 0 && strip.key < strip.query,
                 cols: v,
             };

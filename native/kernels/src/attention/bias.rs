@@ -1,8 +1,8 @@
 //! The relative bias of a block of queries against a block of keys, computed once for all heads of a group, and the
 //! reverse: summing a block of score gradients into the gradients of the bias tables.
 //!
-//! Along a row the position term is contiguous in its table; the time term is what the [`Clock`] shows, or a function
-//! of the gap ([`Power`]).
+//! Along a row the position term is contiguous in its table; the time term comes from the [`Clock`], or is a function of the
+//! gap ([`Power`]).
 
 use super::bucket::BUCKETS;
 use super::clock::{BucketRun, Clock, Filed};
@@ -21,7 +21,7 @@ pub const SQUARE: usize = BLOCK * BLOCK + LANES;
 /// Floats of storage for the buckets of a block's queries.
 pub const FILED: usize = BLOCK * size_of::<Filed>() / size_of::<f32>();
 
-/// A bias prepared for a call: the past half of `pos_w`, with slack behind it for whole vectors, and the time term.
+/// A bias prepared for a call: the past half of `pos_w`, padded to whole vectors, and the time term.
 pub struct Tables<'a> {
     past: Lease<'a, f32>,
     time: Option<(Time<'a>, TimeBias<'a>)>,
@@ -50,12 +50,12 @@ impl<'a> Time<'a> {
     }
 }
 
-/// Neighbouring buckets that one entry of the table stands for.
+/// Number of adjacent buckets per entry of the table.
 fn covered(weights: &[f32]) -> usize {
     (BUCKETS - 1) / (weights.len() - 1)
 }
 
-/// Which queries and keys of one sequence: `queries` from position `query`, `keys` from `key`, at most [`BLOCK`] each.
+/// A pair of blocks of one sequence: `queries` from position `query`, `keys` from `key`, at most [`BLOCK`] each.
 #[derive(Clone, Copy)]
 pub struct BlockPair {
     /// Batch row of the sequence's first token.
@@ -78,14 +78,14 @@ impl BlockPair {
         }
     }
 
-    /// Keys of the block pair that the query `row` sees.
+    /// Number of keys of the block pair visible to query `row`.
     #[inline(always)]
     pub fn visible(&self, row: usize) -> usize {
         (self.query + row + 1).saturating_sub(self.key).min(self.keys)
     }
 }
 
-/// The terms of the bias wanted.
+/// The requested terms of the bias.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Term {
     Both,

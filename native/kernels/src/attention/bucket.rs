@@ -1,6 +1,6 @@
 //! The time bucket of a gap d between two timestamps: clamp(trunc(ln(max(|d|, 1)) / 0.301), 0, 128), exactly as double
 //! arithmetic gives it for every integer, without a logarithm per pair. Buckets widen by a factor e^0.301 = 1.35, so a
-//! quarter of an octave (a factor of at most 1.25) holds at most one boundary: a table says which, one comparison decides.
+//! quarter of an octave (a factor of at most 1.25) has at most one boundary: one table look-up and one comparison decide.
 
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ pub fn bucket_by_definition(gap: i64) -> usize {
     ((size.ln() / WIDTH) as usize).min(BUCKETS - 1)
 }
 
-/// Where the buckets begin. Made once, see [`Buckets::get`].
+/// Lower bounds of the buckets. Computed once, see [`Buckets::get`].
 pub struct Buckets {
     /// `least[b]`: the smallest gap of bucket b or above; `u64::MAX` above the last bucket.
     least: [u64; BUCKETS + 1],

@@ -1,4 +1,4 @@
-//! What attention demands of its arguments, checked before any work starts.
+//! Validates the arguments of attention before any work starts.
 
 use super::bucket::COARSE;
 use super::{Bias, Inputs, TimeTerm, power};
@@ -22,7 +22,7 @@ pub fn view(op: Op, input: &'static str, view: impl Into<Panels>, rows: usize, c
     Err(shape(op, input, expected, got))
 }
 
-/// A gradient as large as what it is the gradient of, with no panel shared by heads.
+/// A gradient of the same shape as its input, with no panel shared by heads.
 pub fn grad(op: Op, input: &'static str, grad: &Grad<PanelsMut>, like: Panels, heads: usize) -> Outcome {
     let to = grad.to.as_ref();
     view(op, input, to, like.rows, like.cols)?;
@@ -41,7 +41,7 @@ fn undivided(op: Op, input: &'static str, view: Panels, heads: usize) -> Outcome
     }
 }
 
-/// Gradients of the bias tables: one row each, asked for only where the table is there.
+/// Gradients of the bias tables: one row each, only if the table is present.
 pub fn bias_grads(op: Op, bias: Option<&Bias>, dpos_w: &Option<Grad>, dts_w: &Option<Grad>) -> Outcome {
     let tables = [
         ("dpos_w", dpos_w, bias.map(|bias| bias.pos_w)),
@@ -64,7 +64,7 @@ pub fn bias_grads(op: Op, bias: Option<&Bias>, dpos_w: &Option<Grad>, dts_w: &Op
     Ok(())
 }
 
-/// Queries, keys and values that fit together and split evenly over the heads.
+/// Queries, keys and values with consistent shapes that divide evenly by the heads.
 pub fn heads(op: Op, [q, k, v]: [Panels; 3], heads: usize) -> Outcome {
     if heads == 0 {
         return Err(fault(FaultKind::Argument, op, "heads", "at least 1", "0"));

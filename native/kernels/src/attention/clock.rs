@@ -1,6 +1,6 @@
-//! The time bucket of every key of a block pair, as its queries go by. From one query to the next few keys change theirs, so
-//! each knows until when it stays: the rest costs a comparison, eight keys at a time. Any order of times is right; keys
-//! and queries that ascend, as those of a log do, are fast.
+//! The time bucket of every key of a block pair, for one query after the other. From one query to the next few keys change
+//! their bucket, so each key stores until when its bucket is valid: the others cost one comparison, eight keys at a time. Any
+//! order of times is correct; ascending keys and queries, as in a log, are fast.
 
 use super::TimeBias;
 use super::bias::BlockPair;
@@ -9,12 +9,12 @@ use super::plan::BLOCK;
 use crate::simd::{LANES, Simd};
 use std::marker::PhantomData;
 
-/// Keys whose comparisons make a word.
+/// Keys whose comparison results fit in one word.
 const WORD: usize = u64::BITS as usize;
-/// Bucket of a key that has not been seen.
+/// Bucket of a key that is not yet visible.
 const NONE: u8 = u8::MAX;
 
-/// The bucket of every key at one query's time; keys it does not see are in none.
+/// The bucket of every key at one query's time; invisible keys have none.
 #[derive(Clone, Copy)]
 pub struct Filed([u8; BLOCK + WORD]);
 
@@ -84,14 +84,14 @@ impl<'a> Clock<'a> {
         }
     }
 
-    /// Puts a key into its bucket of now.
+    /// Updates a key's bucket for the current time.
     #[inline(always)]
     fn file(&mut self, key: usize) {
         let time = self.times[key];
         let bucket = self.buckets.of(self.now - time);
         self.filed.0[key] = bucket as u8;
         self.bias[key] = self.ts_w[bucket];
-        // A key that lies ahead comes closer: it is looked at again.
+        // A key in the future comes closer: it is checked again.
         self.until[key] = match time <= self.now {
             true => time + self.buckets.least(bucket + 1),
             false => i64::MIN,
@@ -128,7 +128,7 @@ pub struct BucketRuns<'a, V> {
     from: usize,
     /// First key of the word in `ends`.
     word: usize,
-    /// Bits of the keys that are the last of a run. Keys not yet seen are in no bucket, so a run ends before them.
+    /// Bit mask of the last keys of runs. Invisible keys have no bucket, so a run ends before them.
     ends: u64,
     lanes: PhantomData<V>,
 }

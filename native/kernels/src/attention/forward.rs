@@ -1,4 +1,4 @@
-//! The forward pass shared by the ops. For a block of queries the blocks of keys up to it are processed in order: the bias
+//! The forward pass shared by the ops. For a block of queries, the blocks of keys up to it are processed in order: the bias
 //! once, then for each head, over strips of queries and tiles of keys: scores, weights, weighted values. Results stay in
 //! scratch until the last key.
 
@@ -18,7 +18,7 @@ use std::ops::Range;
 const STRIP: usize = 96;
 /// Keys of a tile.
 const KEYS: usize = 48;
-/// Floats from one row of a tile's weights to the next.
+/// Row stride of a tile's weights, in floats.
 const ROW: usize = KEYS + LANES;
 
 /// What the pass reads and writes.
@@ -28,7 +28,7 @@ pub struct ForwardPass<'a, W> {
     pub k: Panels,
     pub v: Panels,
     pub o: PanelsMut,
-    /// Columns of `o` from one head to the next.
+    /// Column stride of `o` between heads.
     pub o_step: usize,
     pub heads: Heads,
     pub offsets: &'a [i32],
@@ -177,7 +177,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
         ]
     }
 
-    /// Packs what is not stored in the form that the tile reads; queries are packed with the first keys.
+    /// Packs operands that are not stored in the form that the tile reads; queries are packed with the first keys.
     ///
     /// # Safety
     /// As [`Self::block`]; `slot` is the head's place in its group.
@@ -263,7 +263,7 @@ impl<W: Weigh> ForwardTask<'_, W> {
         }
     }
 
-    /// Writes the results of a head that has seen its last key.
+    /// Writes the results of a head after its last key.
     ///
     /// # Safety
     /// As [`Self::block`], after the last keys of `pair`'s queries.

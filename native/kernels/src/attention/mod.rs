@@ -1,5 +1,5 @@
-//! Jagged causal attention: one sequence attends to its own past, sequences of any length side by side, nothing padded
-//! in memory and nothing of size n^2 stored. Three ops share the tiles below: [`hstu_attention`], [`fuxi_attention`],
+//! Jagged causal attention: each sequence attends to its own past; sequences of any length are concatenated without padding, and
+//! nothing of size n^2 is stored. Three ops share the tiles below: [`hstu_attention`], [`fuxi_attention`],
 //! [`softmax_attention`].
 //!
 //! Letters: T tokens of the batch, B sequences, h heads, a query/key width of a head, v value width of a head, n the
@@ -35,7 +35,7 @@ pub struct Inputs<'a> {
     pub v: Panels, // [T, h*v]
     pub heads: usize,
     pub offsets: &'a [i32], // [B+1]
-    /// Divides SiLU(S) and sizes `pos_w`; no sequence may be longer.
+    /// Divisor of SiLU(S); determines the size of `pos_w`; no sequence may be longer.
     pub n: usize,
     pub bias: Option<Bias<'a>>,
 }
@@ -51,11 +51,11 @@ pub struct Bias<'a> {
 #[derive(Clone, Copy)]
 pub struct TimeBias<'a> {
     pub term: TimeTerm<'a>,
-    pub times: &'a [i64],       // [T], when each event happened
-    pub query_times: &'a [i64], // [T], when the next one happens: the moment the query is about
+    pub times: &'a [i64],       // [T], time of each event
+    pub query_times: &'a [i64], // [T], time of the next event, which the query predicts
 }
 
-/// How the gap between `query_times[i]` and `times[j]` becomes a number.
+/// How the gap between `query_times[i]` and `times[j]` maps to a bias.
 #[derive(Clone, Copy)]
 pub enum TimeTerm<'a> {
     /// ts_w[bucket(gap)], see [`bucket`]: 129 entries; 17, 33 or 65 entries cover 8, 4 or 2 neighbouring buckets each.
@@ -65,7 +65,7 @@ pub enum TimeTerm<'a> {
 }
 
 impl<'a> TimeTerm<'a> {
-    /// What is learned.
+    /// The learned weights.
     pub fn weights(&self) -> &'a [f32] {
         match *self {
             TimeTerm::Buckets(weights) | TimeTerm::Power { weights, .. } => weights,

@@ -115,7 +115,7 @@ impl NaiveInputs {
             dts_w_terms: vec![0.0; self.time.as_ref().map_or(0, |time| time.weights.len())],
         }
     }
-    /// What a gradient of the pair's time term adds to that of its weights.
+    /// Contribution of the gradient of a pair's time term to that of its weights.
     fn ts_backward(&self, grads: &mut Grads, pair: &Pair, ds: f64) {
         let slopes = self.time.as_ref().map(|time| time.term(pair.i, pair.j).1);
         for (weight, slope) in slopes.into_iter().flatten() {

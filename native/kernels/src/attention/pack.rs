@@ -1,6 +1,5 @@
-//! Copies a block of rows of one head into the two forms that the tile reads, and writes results back. A view in panels has
-//! one of the forms already. Packed memory is dense, so strides that are powers of two do not thrash the L1 cache while the
-//! block is used.
+//! Packs a block of rows of one head into the two forms that the tile reads, and writes results back. A view in panels already
+//! has one of these forms. Packed memory is dense, so power-of-two strides do not thrash the L1 cache while the block is used.
 
 use super::plan::BLOCK;
 use crate::panels::{Panels, PanelsMut, Place, PlaceMut};
@@ -11,7 +10,7 @@ use crate::simd::{LANES, LINE, Simd};
 #[derive(Clone, Copy)]
 pub struct ColumnForm {
     ptr: *const f32,
-    /// Floats from one panel to the next.
+    /// Stride between panels, in floats.
     pub step: usize,
 }
 

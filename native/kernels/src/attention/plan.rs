@@ -1,11 +1,11 @@
-//! How a batch is cut into tasks: by tokens and FLOPs only, never by the number of threads.
+//! Splits a batch into tasks: by tokens and FLOPs only, never by the number of threads.
 //!
 //! A sequence is cut into blocks of at most [`BLOCK`] tokens; a forward task is one block of queries against all earlier
 //! blocks of keys. A backward task is one block of queries against *one* block of keys, and adds to the gradients of
 //! both; so the pairs (i, j) of a sequence of m blocks run in m waves, (i + j) mod m. In a wave no two tasks share a
 //! block of queries or a block of keys, every wave holds about half of m tasks, and the order of additions is fixed:
-//! no partial copies of gradients, and the same bits for any number of threads. Short sequences are bundled, and the
-//! bundles dealt out over the waves, where they fill the time in which a thread would wait for the last large task.
+//! no partial copies of gradients, and the same bits for any number of threads. Short sequences are bundled, and the bundles
+//! distributed over the waves, where they fill the time in which a thread would wait for the last large task.
 
 use crate::arena::{Lease, Pod};
 use crate::ctx::Ctx;
@@ -15,13 +15,13 @@ use std::ops::Range;
 
 /// Blocks begin at multiples of this: a tile's edge in both directions, six rows and 16 columns.
 const EDGE: usize = 48;
-/// Most tokens of a block, a multiple of [`EDGE`]. 192 to 480 measured alike (docs/LOG.md).
+/// Maximum tokens of a block, a multiple of [`EDGE`]. 192 to 480 are equally fast (docs/LOG.md).
 pub const BLOCK: usize = 288;
-/// Heads are taken together, so that a bias is computed once for all of them, until they are this wide.
+/// Heads are grouped up to this total width, so that a bias is computed once for all of them.
 const GROUP_WIDTH: usize = 1024;
 /// The same in a batch of less than [`MANY`] blocks: narrower groups are more tasks, for machines with many threads.
 const NARROW_WIDTH: usize = 256;
-/// Blocks that are tasks enough by themselves.
+/// Number of blocks that gives enough tasks.
 const MANY: usize = 16;
 
 /// The heads of an attention op and how they are grouped.
@@ -61,7 +61,7 @@ impl Heads {
     }
 }
 
-/// How one sequence is cut.
+/// How one sequence is split.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
     length: usize,
@@ -141,14 +141,14 @@ impl<'a> Plan<'a> {
         Plan { tasks }
     }
 
-    /// Runs `work(task, worker)` for all tasks, wave after wave.
+    /// Runs `work(task, worker)` for all tasks, wave by wave.
     pub fn run(&self, cx: &Ctx, work: impl Fn(Task, usize) + Sync) {
         for wave in self.waves() {
             cx.pool.run(wave.len(), |index, worker| work(wave[index], worker));
         }
     }
 
-    /// The tasks that may run at the same time, wave after wave.
+    /// The tasks that may run concurrently, by wave.
     pub fn waves(&self) -> impl Iterator<Item = &[Task]> {
         self.tasks.chunk_by(|x, y| x.wave == y.wave)
     }
@@ -211,7 +211,7 @@ fn each_task(pass: Direction, offsets: &[i32], heads: &Heads, mut emit: impl FnM
     bundles.close().into_iter().for_each(&mut emit_groups);
 }
 
-/// Gathers neighbouring short sequences until they have as many tokens as a block.
+/// Bundles consecutive short sequences up to the tokens of a block.
 struct Bundles {
     open: Option<(Task, usize)>,
     count: u32,
@@ -219,7 +219,7 @@ struct Bundles {
 }
 
 impl Bundles {
-    /// Adds a sequence; gives back the bundle that it no longer fits into.
+    /// Adds a sequence; returns the previous bundle if it does not fit.
     fn add(&mut self, whole: Task, length: usize) -> Option<Task> {
         let cost = (length * length / 2) as u64;
         if let Some((task, tokens)) = &mut self.open

@@ -24,7 +24,7 @@ pub struct Power {
     /// log2(gamma), negative.
     rate: f32,
     inverse_unit: f32,
-    /// What the chain rule needs.
+    /// Derivatives for the chain rule.
     beta_slope: f64,
     gamma: f64,
     ln_gamma: f64,
@@ -37,8 +37,8 @@ pub struct PowerSums(pub [f64; WEIGHTS]);
 /// Keys of a block pair, and slack so that whole vectors can be read.
 const ROOM: usize = BLOCK + TOGETHER * LANES;
 
-/// When the keys of a block pair happened. Times that lie within 2^31 of each other are kept as 32-bit distances from the
-/// earliest, of which a gap takes a third of the instructions; the result is the same float.
+/// Times of the keys of a block pair. Times within 2^31 of each other are stored as 32-bit offsets from the earliest, with which
+/// a gap takes a third of the instructions; the result is the same float.
 pub struct Keys {
     times: Times,
     earliest: i64,
@@ -108,7 +108,7 @@ impl Power {
         }
     }
 
-    /// [log2(T), P, E] of the keys from `at`, as query time `now` sees them.
+    /// [log2(T), P, E] of the keys from `at`, for query time `now`.
     ///
     /// # Safety
     /// This CPU has `V`'s instructions; `at + TOGETHER * LANES <= ROOM`.

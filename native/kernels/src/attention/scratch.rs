@@ -3,7 +3,7 @@
 use crate::ctx::Ctx;
 use crate::simd::tile::NR;
 
-/// Runs `body` with what gives a worker, by its number, its own allocation as `lay_out` divides it.
+/// Runs `body` with a function that returns a worker's own allocation, divided by `lay_out`.
 pub fn with_scratch<S>(
     cx: &Ctx,
     lay_out: impl Fn(&mut Parts) -> S + Sync,
@@ -11,7 +11,7 @@ pub fn with_scratch<S>(
 ) {
     let mut scratch = cx.per_worker::<f32>(Parts::count(&lay_out));
     let slots = scratch.slots();
-    // SAFETY: a slot is its worker's own.
+    // SAFETY: each worker has its own slot.
     body(&|worker| lay_out(&mut Parts::at(unsafe { slots.of(worker).as_mut_ptr() })));
 }
 
@@ -26,7 +26,7 @@ impl Parts {
         Parts { base, floats: 0 }
     }
 
-    /// Floats that the parts taken by `lay_out` need together.
+    /// Total floats of the parts taken by `lay_out`.
     pub fn count<S>(lay_out: impl FnOnce(&mut Parts) -> S) -> usize {
         let mut parts = Parts::at(std::ptr::null_mut());
         lay_out(&mut parts);

@@ -1,5 +1,5 @@
-//! Gradients of the bias tables: every task of a wave sums into a partial of its own, and after the wave the partials
-//! are added in the order of the plan, in double precision. So the sums do not depend on who ran what.
+//! Gradients of the bias tables: every task of a wave has its own partial sum, and after the wave the partial sums are added in
+//! the order of the plan, in double precision. So the result does not depend on the assignment of tasks to threads.
 
 use super::bias::Tables;
 use super::bucket::BUCKETS;
@@ -12,7 +12,7 @@ use crate::simd::LANES;
 /// Floats of a partial's distances: key - query within a pair of blocks, and slack for whole vectors.
 const DISTANCES: usize = 2 * BLOCK + LANES;
 
-/// Where one task sums up.
+/// The partial sums of one task.
 #[derive(Clone, Copy)]
 pub struct Partial {
     /// `position[BLOCK - 1 + distance]`, distances counted from that of the blocks' first tokens.
@@ -37,7 +37,7 @@ impl<'a> TableGrads<'a> {
         grads
     }
 
-    /// Runs `work(task, worker, partial)` for all tasks of the plan, wave after wave, and adds up the partials if there
+    /// Runs `work(task, worker, partial)` for all tasks of the plan, wave by wave, and adds up the partial sums if there
     /// is anything to add to.
     pub fn over_waves(
         mut grads: Option<&mut TableGrads>,
@@ -89,7 +89,7 @@ impl<'a> TableGrads<'a> {
             true => 0,
             false => blocks.range(task.i as usize).start - blocks.range(task.j as usize).start,
         };
-        // Entry p stands for the distance p - (BLOCK - 1) - apart <= 0, which is entry n - 1 + distance of the table.
+        // Entry p has the distance p - (BLOCK - 1) - apart <= 0, which is entry n - 1 + distance of the table.
         let n = self.position.len();
         let shift = n as isize - (BLOCK + apart) as isize;
         for (p, x) in position[..2 * BLOCK].iter().enumerate() {
@@ -100,7 +100,7 @@ impl<'a> TableGrads<'a> {
         }
     }
 
-    /// Writes or adds the sums: `dpos_w` (its future half gets nothing) and `dts_w`.
+    /// Writes or accumulates the sums: `dpos_w` (zero in its future half) and `dts_w`.
     pub fn write(&self, tables: &Tables, dpos_w: Option<Grad>, dts_w: Option<Grad>) {
         let row = |Grad { to, accumulate }: Grad| {
             // SAFETY: one row, checked by the op; nobody else writes it.

@@ -1,6 +1,6 @@
-//! Attention's products on the register tile: six rows of C at a time against 16 columns of B, which stay in L1 meanwhile, or
-//! against 8 where no more are needed. Unlike in `gemm` the left operand is not packed: weights are read where they were
-//! computed, by rows or by columns, so its strides are constants of the type.
+//! Attention's products on the register tile: six rows of C at a time against 16 columns of B, which stay in L1, or against 8 if
+//! no more are needed. Unlike in `gemm` the left operand is not packed: weights are read where they were computed, by rows or
+//! by columns, so its strides are constants of the type.
 //!
 //! Operands come in two forms (see `pack`): *columns*, `[width/16][rows][16]`, serves as a left operand of scores and as a
 //! right operand of products; *transposed*, `[rows/16][width][16]`, is the right operand of scores.
@@ -10,7 +10,7 @@ use super::plan::BLOCK;
 use crate::simd::tile::{MR, NR, Sums, panel_steps, step, steps};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
-/// A limit that grows by one per row, as that of causal attention does, clamped to `0..=most`.
+/// A limit that grows by one per row, as in causal attention, clamped to `0..=most`.
 #[derive(Clone, Copy)]
 pub struct Slope {
     /// At the first row.
@@ -25,7 +25,7 @@ impl Slope {
         Slope { first, most }
     }
 
-    /// How many of `most` keys from position `key` on are seen by six queries, the first of all at position `query`.
+    /// How many of `most` keys from position `key` on are visible to six queries, the first of which is at position `query`.
     pub fn seen(query: usize, key: usize, most: usize) -> Slope {
         let first = (query + MR) as isize - key as isize;
         Slope { first, most }
@@ -42,16 +42,16 @@ impl Slope {
 pub struct Product<const ROW: usize, const STEP: usize> {
     /// A multiple of six.
     pub rows: usize,
-    /// Where the depth of six rows begins and ends; what lies outside is zero.
+    /// Start and end of the depth of six rows; outside it is zero.
     pub from: Slope,
     pub until: Slope,
     pub a: *const f32,
     pub b: ColumnForm,
     pub c: *mut f32,
-    /// Floats from one row of C to the next; there is room for whole vectors.
+    /// Row stride of C in floats; rows have room for whole vectors.
     pub stride: usize,
     pub add: bool,
-    /// Columns to compute; of the last 16 only 8 if no more are needed.
+    /// Columns to compute; of the last 16, only 8 if no more are needed.
     pub cols: usize,
 }
 
@@ -175,7 +175,7 @@ unsafe fn half_steps<V: Simd, const ROW: usize, const STEP: usize>(
     }
 }
 
-/// Writes a tile, plus what lies at `plus` unless that is null.
+/// Writes a tile, plus the values at `plus` unless null.
 ///
 /// # Safety
 /// This CPU has `V`'s instructions; `c` and, unless null, `plus` have room for the tile at their strides.

@@ -1,4 +1,4 @@
-//! What turns scores into weights: the only place where HSTU, FuXi and softmax attention differ inside a tile.
+//! Maps scores to weights: the only place where HSTU, FuXi and softmax attention differ inside a tile.
 
 use super::bias::BlockPair;
 use super::plan::BLOCK;
@@ -18,9 +18,9 @@ pub struct Strip {
     queries: usize,
     /// Position of the tile's first key.
     pub key: usize,
-    /// Keys of the tile that six queries see.
+    /// Keys of the tile visible to six queries.
     pub seen: Slope,
-    /// Floats from one row of scores to the next.
+    /// Row stride of scores, in floats.
     stride: usize,
 }
 
@@ -76,18 +76,18 @@ pub struct Panel {
     pub head: usize,
     /// Position of the first query in its sequence.
     pub query: usize,
-    /// Queries there are: six, but for the end of a block.
+    /// Number of queries: six, except at the end of a block.
     pub rows: usize,
     /// Position of the tile's first key.
     pub key: usize,
-    /// Keys of the tile that a sixth query sees.
+    /// Keys of the tile visible to a sixth query.
     pub keys: usize,
-    /// Floats from one row of scores to the next; rows have slack for a vector.
+    /// Row stride of scores in floats; rows are padded by a vector.
     pub stride: usize,
 }
 
 impl Panel {
-    /// Keys of the tile that query `row` sees; none if there is no such query.
+    /// Keys of the tile visible to query `row`; 0 if there is no such query.
     #[inline(always)]
     pub fn visible(&self, row: usize) -> usize {
         if row < self.rows {
@@ -97,7 +97,7 @@ impl Panel {
         }
     }
 
-    /// Zeroes what `row` does not see, up to the keys of the panel.
+    /// Zeroes the invisible keys of `row`, up to the keys of the panel.
     ///
     /// # Safety
     /// This CPU has `V`'s instructions; `weights` has six rows of the panel, with slack for a vector.
@@ -117,11 +117,11 @@ pub struct RunningResult {
     pub o: *mut f32,
     pub stride: usize,
     pub width: usize,
-    /// Two floats per query; their meaning is the op's.
+    /// Two floats per query, with an op-specific meaning.
     pub state: *mut [f32; 2],
 }
 
-/// Scores to weights.
+/// Converts scores to weights.
 pub trait Weigh: Copy + Send + Sync {
     /// Scores to weights, in place, zero where a key is not visible.
     ///
@@ -137,7 +137,7 @@ pub trait Weigh: Copy + Send + Sync {
     unsafe fn finish(&self, token: usize, head: usize, state: [f32; 2]) -> f32;
 }
 
-/// Gradients of weights to gradients of scores.
+/// Converts gradients of weights to gradients of scores.
 pub trait Unweigh: Copy + Send + Sync {
     /// Scores to weights and gradients of weights to gradients of scores, in place. `total`, unless null, receives the
     /// latter too (rows [`BLOCK`] apart): added, or overwriting if `fresh`.

@@ -1,4 +1,4 @@
-//! The end of a row's sum: the gradient goes through the normalisation, if any, and to the rule.
+//! The last step of a row's sum: the gradient passes through the normalisation, if any, and to the update rule.
 
 use super::Contribution;
 use super::contribution::ReadRows;
@@ -11,7 +11,7 @@ use crate::rows::{Element, RowsMut, load_vector, store_vector};
 use crate::simd::{LANES, Simd};
 use crate::with_rows;
 
-/// What becomes of a row's gradient: `Update` with its constants worked out, or storage.
+/// What to do with a row's gradient: `Update` with precomputed constants, or storing it.
 pub(super) enum Rule<'a> {
     Dense(MatMut),
     SquareSum,
@@ -32,7 +32,7 @@ pub(super) enum Rule<'a> {
         grad_scale: f32,
         rounding: Option<Key>,
     },
-    /// Stored one after the other, by ascending row.
+    /// Stored consecutively, by ascending row.
     List {
         ids: Disjoint<'a, i32>,
         rows: MatMut,
@@ -40,26 +40,26 @@ pub(super) enum Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// Whether a row's number among the touched ones matters.
+    /// Whether the rule uses a row's index among the touched ones.
     pub fn numbers_rows(&self) -> bool {
         matches!(self, Rule::List { .. })
     }
 }
 
-/// Contributions and what to do with their sums.
+/// Contributions and the rule for their sums.
 #[derive(Clone, Copy)]
 pub(super) struct Job<'a> {
     pub read: ReadRows<'a>,
     pub contributions: &'a [Contribution],
     pub rule: &'a Rule<'a>,
-    /// Of the contributions that are normalised.
+    /// The eps of the normalised contributions.
     pub eps: f32,
 }
 
 /// The gradient of a normalised row.
 pub(super) struct Unit<'a> {
     pub gradient: &'a [f32],
-    /// Whether the row was read in FP16 alone.
+    /// Whether the row was read only in FP16.
     pub rounded: bool,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Target<'a, E> {
     pub read: Mat<E>,
     pub ids: Option<&'a [i32]>,
     pub rule: &'a Rule<'a>,
-    /// Below this length a row is normalised by it instead.
+    /// Lower bound on the norm.
     pub eps: f32,
 }
 
@@ -141,7 +141,7 @@ unsafe fn read_vector<V: Simd, E: Element>(row: *const E, k: usize, cols: usize,
 }
 
 impl Rule<'_> {
-    /// Row `row` of the table has this gradient; `number` is its place in a list.
+    /// Applies a gradient to row `row` of the table; `number` is its index in a list.
     ///
     /// # Safety
     /// This task alone has the row and the place; `gradient` holds `cols` numbers rounded up to whole vectors, zero
@@ -203,8 +203,8 @@ impl Rule<'_> {
     }
 }
 
-/// How the numbers of a row are rounded to its storage: to the nearest, or up or down by random words that are a function
-/// of the key and of the number's place in the table.
+/// How the elements of a row are rounded to its storage: to nearest, or stochastically with random words that are a function of
+/// the key and of the element's position in the table.
 struct Rounding {
     key: Option<Key>,
     /// Number of the row's first word.

@@ -1,7 +1,7 @@
-//! Rows that were asked for before an update changed them: which they are (`changed_rows`), how many (`count_changed`),
-//! and putting their new values in place (`put_rows`).
+//! Rows that were requested before an update changed them: finding them (`changed_rows`), counting them (`count_changed`), and
+//! writing their new values (`put_rows`).
 //!
-//! Requests come in parts, one for each sender, each ascending. Row lists as everywhere: ascending ids, then -1.
+//! Requests come in parts, one per sender, each ascending. Row lists: ascending ids, padded with -1.
 
 use super::contribution::{check_ascending, live};
 use crate::ctx::Ctx;
@@ -15,11 +15,11 @@ use crate::with_rows;
 pub const MAX_CHANGED: usize = 4;
 const ROW_TILE: usize = 256;
 
-/// Ids that several senders asked for.
+/// Ids requested by several senders.
 #[derive(Clone, Copy)]
 pub struct Requests<'a> {
     pub ids: &'a [i32],
-    /// Of each sender.
+    /// Counts per sender.
     pub counts: &'a [i64],
 }
 
@@ -40,11 +40,11 @@ impl<'a> Requests<'a> {
 }
 
 pub struct Changed<'a> {
-    /// Places in the sender's part.
+    /// Positions in the sender's part.
     pub at: &'a mut [i32],
-    /// The row: its place in the list when `by_list`, else its id.
+    /// The row: its index in the list if `by_list`, otherwise its id.
     pub from: &'a mut [i32],
-    /// How many for each sender.
+    /// Counts per sender.
     pub counts: &'a mut [i64],
 }
 
@@ -83,7 +83,7 @@ pub fn changed_rows(requests: Requests, list: &[i32], by_list: bool, to: Changed
     Ok(())
 }
 
-/// Adds to `to` how many rows were asked for, and how many of them are in any of the lists.
+/// Adds to `to` the number of requested rows, and how many of them are in any of the lists.
 pub fn count_changed(requests: Requests, lists: &[&[i32]], to: &mut [i64]) -> Outcome {
     let op = "count_changed";
     check_len(op, "to", to.len(), 2)?;
@@ -108,16 +108,16 @@ pub fn count_changed(requests: Requests, lists: &[&[i32]], to: &mut [i64]) -> Ou
     Ok(())
 }
 
-/// Where rows that came in parts are to be put.
+/// Destination of rows that were received in parts.
 #[derive(Clone, Copy)]
 pub struct Places<'a> {
-    /// Places within the part.
+    /// Positions within the part.
     pub at: &'a [i32],
     /// Rows of each part.
     pub counts: &'a [i64],
-    /// How long the parts are in which they are put.
+    /// Lengths of the destination parts.
     pub parts: &'a [i64],
-    /// The row that each place of all parts stands for; absent: the place itself.
+    /// Maps positions of all parts to rows; default: identity.
     pub order: Option<&'a [i32]>,
 }
 

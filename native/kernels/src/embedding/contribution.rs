@@ -1,5 +1,5 @@
-//! What an op adds to the gradient of an embedding table: factors, not rows. The ids name rows of whatever the op read,
-//! the whole table or rows staged from it.
+//! An op's contribution to the gradient of an embedding table: factors, not rows. The ids index what the op read: the whole
+//! table, or rows staged from it.
 
 use super::sort::MAX_SOURCE_ROWS;
 use crate::fault::{FaultKind, Outcome, fault};
@@ -8,10 +8,10 @@ use crate::rows::Rows;
 use crate::shape::{check_id_mat, check_len, check_mat, check_table};
 use crate::simd::LANES;
 
-/// Contributions that one call can sum: eight lanes of three.
+/// Maximum contributions per call: eight lanes of three.
 pub const MAX_CONTRIBUTIONS: usize = 24;
 
-/// Floats of the largest table that is small: 1 MB of gradient, half of which fits in the L2 of a Zen 3.
+/// Tables of up to this many floats are small: 1 MB of gradient, half of which fits in the L2 of a Zen 3.
 const SMALL: usize = 256 * 1024;
 
 /// Whether a table is so small that how a lane's gradient is summed depends on how many entries the lane has.
@@ -19,7 +19,7 @@ pub(super) fn is_small(items: usize, cols: usize) -> bool {
     items * cols.next_multiple_of(LANES) <= SMALL
 }
 
-/// Source rows that may go to the same ids.
+/// Maximum source rows that share their ids.
 pub const MAX_MEMBERS: usize = 16;
 
 /// `scale * sum coef[r, j k + i] * source[r k + i]` over all (r, j) with `ids[r, j]` = row, and all i below k, is the row's
@@ -48,23 +48,23 @@ impl Contribution {
         (self.source.rows / self.ids.rows.max(1)).max(1)
     }
 
-    /// How many products are summed.
+    /// Number of summed products.
     pub fn summands(&self) -> usize {
         self.source.rows * self.ids.cols
     }
 }
 
-/// The rows that contributions name, as the ops read them.
+/// The rows that contributions refer to, as read by the ops.
 #[derive(Clone, Copy)]
 pub struct ReadRows<'a> {
     pub rows: Rows, // [V, D], or [U, D] when staged
     /// Of staged rows: the table's row that each one is, ascending, padded with -1.
     pub ids: Option<&'a [i32]>, // [U]
-    /// V. How sums are formed depends on it, so that staged rows give the bits of the whole table.
+    /// V. Determines the order of sums, so that staged rows give the bits of the whole table.
     pub vocabulary: usize,
 }
 
-/// Checks all of it and returns the eps of the normalised contributions.
+/// Validates everything and returns the eps of the normalised contributions.
 pub(super) fn check_contributions(op: &'static str, read: &ReadRows, contributions: &[Contribution]) -> Outcome<f32> {
     let (items, cols) = (read.rows.rows(), read.rows.cols());
     check_table(op, "rows", read.rows, cols)?;
@@ -123,7 +123,7 @@ pub(super) fn check_contributions(op: &'static str, read: &ReadRows, contributio
     Ok(eps.unwrap_or(0.0))
 }
 
-/// How many ids of a list come before its tail of -1.
+/// Number of ids before a list's padding of -1.
 pub(super) fn live(ids: &[i32]) -> usize {
     ids.partition_point(|&id| id >= 0)
 }

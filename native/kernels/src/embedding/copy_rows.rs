@@ -1,5 +1,4 @@
-//! A range of rows from one matrix to another, whatever each stores its numbers as: how large tables are read, written
-//! and converted piece by piece.
+//! Copies a range of rows between matrices of any storage type: used to read, write and convert large tables in pieces.
 
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
@@ -17,12 +16,12 @@ pub struct CopyRows {
     /// First row to copy.
     pub from: usize,
     pub to: RowsMut,
-    /// Where it goes.
+    /// First destination row.
     pub at: usize,
     pub count: usize,
 }
 
-/// `to[at + i] = rows[from + i]`, rounded to the nearest where `to` holds fewer bits.
+/// `to[at + i] = rows[from + i]`, rounded to nearest if `to` has fewer bits.
 pub fn copy_rows(cx: &Ctx, args: CopyRows) -> Outcome {
     let op = "copy_rows";
     let CopyRows {

@@ -1,4 +1,4 @@
-//! Gradient rows that are already summed, one for each id: each goes straight to the rule.
+//! Gradient rows that are already summed, one per id: each is passed directly to the rule.
 
 use super::apply::Rule;
 use super::sums::total;

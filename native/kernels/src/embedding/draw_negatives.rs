@@ -1,4 +1,4 @@
-//! Negative items, drawn by counter: draw (t, r) is a pure function of the key and its place.
+//! Draws negatives from counter-based random numbers: draw (t, r) is a pure function of the key and its position.
 //!
 //! T tokens, R negatives per token, V items. Collisions with the positive are not avoided here; the losses mask them.
 
@@ -18,7 +18,7 @@ const MOST_DRAWS: usize = 32;
 /// Where negatives come from, always with replacement.
 #[derive(Clone, Copy)]
 pub enum Sampler<'a> {
-    /// Ids `first..first + count`, all alike.
+    /// Ids `first..first + count`, uniformly.
     Uniform { first: i32, count: u32 },
     /// Id i with the probability of its weight, see [`alias_table`].
     Popularity { threshold: &'a [f32], alias: &'a [i32] },
@@ -82,7 +82,7 @@ fn check(sampler: &Sampler, op: &'static str) -> Outcome {
     }
 }
 
-/// Draw (t, r) is made of words `[i W, (i + 1) W)` of the stream, i = t R + r.
+/// Draw (t, r) uses words `[i W, (i + 1) W)` of the stream, i = t R + r.
 fn draw<const W: usize>(cx: &Ctx, key: Key, ids: MatMut<i32>, id: impl Fn([u32; W]) -> i32 + Sync) {
     cx.pool.run(ids.rows.div_ceil(TILE), |task, _| {
         let (mut t, mut r) = (task * TILE, 0);
@@ -147,7 +147,7 @@ pub fn draw_pool(cx: &Ctx, key: Key, sampler: Sampler, ids: &mut [i32]) -> Outco
             }
         }
     }
-    // A pool that is nearly all there is: the rest in the order of ids.
+    // The pool is nearly the whole catalogue: the rest is taken in the order of ids.
     let rest: &mut dyn Iterator<Item = i32> = match sampler {
         Sampler::Uniform { first, count } => &mut (first..first + count as i32),
         Sampler::Popularity { alias, .. } => &mut (0..alias.len() as i32),
@@ -205,7 +205,7 @@ pub struct Alias<'a> {
     pub logq: &'a mut [f32],
 }
 
-/// Vose's alias method: a draw costs one table look-up whatever the number of items.
+/// Vose's alias method: a draw costs one table look-up for any number of items.
 pub fn alias_table(cx: &Ctx, weights: &[f32], to: Alias) -> Outcome {
     let op = "alias_table";
     let items = weights.len();

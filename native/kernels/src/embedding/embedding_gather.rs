@@ -2,7 +2,7 @@
 //!
 //! T tokens, D width, V items, P positions. An id of -1 adds no row. With `accumulate` the row is added to what `out`
 //! holds before dropout, so several tables (item, action, context) sum into one input: dropout and positions go with the
-//! last of them. The table's gradient is not formed: `dx` after `backward` is the source of a `Contribution`.
+//! last of them. The table's gradient is not materialised: `dx` after `backward` is the source of a `Contribution`.
 
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, check_ids, check_offsets, fault};
@@ -17,7 +17,7 @@ use crate::with_rows;
 const OP: &str = "embedding_gather";
 /// Tokens, and positions, of one task.
 const TILE: usize = 64;
-/// Tokens whose dropout factors are made together.
+/// Tokens whose dropout factors are computed together.
 const DROPS: usize = 8;
 /// Rows prefetched ahead of their use.
 const AHEAD: usize = 8;

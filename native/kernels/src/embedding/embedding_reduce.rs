@@ -1,7 +1,7 @@
 //! The gradient of a table as a list: contributions summed by row, in the order in which `embedding_update` sums them,
 //! and stored by ascending id. Two such lists add up to one (`sparse_add`).
 //!
-//! D width, U rows that a list has room for; the ids beyond its last row are -1 and the rows there are unspecified.
+//! D width, U capacity of a list in rows; ids beyond its last row are -1, and rows there are unspecified.
 
 use super::apply::{Job, Rule};
 use super::contribution::{Contribution, ReadRows, check_ascending, check_contributions, live};
@@ -30,7 +30,7 @@ pub struct RowList<'a> {
     pub rows: Mat,      // [U, D]
 }
 
-/// Room that a list needs whatever the ids are: every entry its own row, or every row of the table.
+/// Sufficient capacity of a list for any ids: one row per entry, at most all rows of the table.
 fn room(entries: usize, vocabulary: usize) -> usize {
     entries.min(vocabulary)
 }
@@ -66,7 +66,7 @@ pub fn embedding_reduce(cx: &Ctx, read: ReadRows, contributions: &[Contribution]
     Ok(())
 }
 
-/// Where a row of the sum comes from: its places in the two lists, `NONE` where one has no such row.
+/// Origin of a row of the sum: its index in the two lists, `NONE` if a list does not have it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Pair {
@@ -79,7 +79,7 @@ unsafe impl Pod for Pair {}
 
 const NONE: u32 = u32::MAX;
 
-/// `to = left + right` by id; a row that only one list has is copied.
+/// `to = left + right` by id; rows in only one list are copied.
 pub fn sparse_add(cx: &Ctx, left: RowList, right: RowList, to: RowListMut) -> Outcome {
     let op = "sparse_add";
     let cols = to.rows.cols;
@@ -122,7 +122,7 @@ pub fn sparse_add(cx: &Ctx, left: RowList, right: RowList, to: RowListMut) -> Ou
     Ok(())
 }
 
-/// The places of every id, ascending; returns how many ids there are.
+/// Merges the ids, ascending, with their indices; returns their number.
 fn merge(left: &[i32], right: &[i32], pairs: &mut [Pair]) -> usize {
     let (left, right) = (&left[..live(left)], &right[..live(right)]);
     let (mut l, mut r, mut count) = (0, 0, 0);

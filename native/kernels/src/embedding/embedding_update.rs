@@ -1,7 +1,7 @@
-//! The table's gradient and its use in one op: each touched row's gradient is summed in a fixed order and handed to the
-//! optimiser at once (`embedding_update`). Large tables (`runs`) have their summands sorted by row and store no gradient
-//! unless asked for (`Dense`); small ones that are drawn from often (`parts`) are summed without sorting.
-//! `embedding_apply` is the same end for gradient rows that were summed before.
+//! Sums a table's gradient and applies it in one op: each touched row's gradient is summed in a fixed order and passed to the
+//! optimiser at once (`embedding_update`). For large tables (`runs`) the summands are sorted by row and no gradient is stored
+//! unless requested (`Dense`); small tables with many draws (`parts`) are summed without sorting. `embedding_apply` applies
+//! gradient rows that are already summed.
 //!
 //! V items, D width. Untouched rows are not read; lazy Adam and row-wise AdaGrad do not change them.
 
@@ -20,7 +20,7 @@ use crate::shape::{check_len, check_mat, check_mut};
 /// Rows zeroed by one task.
 const ZERO_TILE: usize = 1024;
 
-/// What becomes of a touched row's gradient.
+/// What to do with a touched row's gradient.
 pub enum Update<'a> {
     /// Written to `grad[V, D]` for a dense optimiser; rows not touched are zero (or left, when accumulating).
     Dense { grad: Grad },
@@ -39,11 +39,11 @@ pub enum Update<'a> {
 
 pub struct EmbeddingUpdate<'a> {
     pub table: RowsMut, // [V, D]
-    /// Rows that the contributions name when they were staged; absent, they name the table's own.
+    /// The rows that the contributions index, if staged; default: the table's.
     pub staged: Option<ReadRows<'a>>,
     pub contributions: &'a [Contribution],
     pub update: Update<'a>,
-    /// Rows stored in 16 bits are rounded by these random numbers; absent: to the nearest.
+    /// Random numbers for stochastic rounding of 16-bit rows; default: round to nearest.
     pub rounding: Option<Key>,
     /// Multiplies the gradient; not used by `Dense` and `SquareSum`, whose readers apply it.
     pub grad_scale: Option<&'a f32>,
@@ -89,7 +89,7 @@ pub struct EmbeddingApply<'a> {
     pub ids: Option<&'a [i32]>, // [U]
     pub rows: Mat,      // [U, D]
     pub update: Update<'a>,
-    /// As of [`EmbeddingUpdate`].
+    /// As in [`EmbeddingUpdate`].
     pub rounding: Option<Key>,
     pub grad_scale: Option<&'a f32>,
 }
@@ -117,7 +117,7 @@ pub fn embedding_apply(cx: &Ctx, args: EmbeddingApply) -> Outcome {
     finish(op, cx, last, |rule| direct::apply(cx, rule, args.rows, args.ids, count))
 }
 
-/// What becomes of sums.
+/// What to do with the sums.
 struct Last<'a> {
     table: RowsMut,
     update: Update<'a>,
@@ -125,7 +125,7 @@ struct Last<'a> {
     grad_scale: Option<&'a f32>,
 }
 
-/// Turns an update into its rule, runs `each` with it, and keeps the square sum that it returns.
+/// Converts an update to its rule, runs `each` with it, and stores the returned square sum.
 fn finish(op: &'static str, cx: &Ctx, last: Last, each: impl FnOnce(&Rule) -> ExactSum) -> Outcome {
     let Last {
         table,

@@ -1,10 +1,10 @@
-//! Rows of negatives beside the table, for some positions of a batch: their draws deduplicated, the rows copied in f32 or
-//! FP16, and for each the factor that a dot product with it is multiplied by.
+//! Copies the rows of negatives for some positions of a batch: draws are deduplicated, rows copied in f32 or FP16, each with a
+//! factor for dot products.
 //!
-//! FP16 rows are scaled, see `half_rows`; the factor undoes it, exactly. With normalisation it also holds 1 / max(|row|,
-//! eps), |row| being the length of what is stored. For f32 rows the factors are those that the losses compute themselves.
+//! FP16 rows are scaled, see `half_rows`; the factor undoes that exactly. With normalisation it includes 1 / max(|row|, eps), with
+//! the norm of the stored row. For f32 rows the factors are those that the losses would compute.
 //!
-//! P positions with R draws each, V rows of the table, U rows that there is room for, D width.
+//! P positions with R draws each, V rows of the table, U capacity in rows, D width.
 
 use super::half_rows::scale_of;
 use super::stage_rows::{IdList, unique};
@@ -28,11 +28,11 @@ pub struct FetchNegatives<'a> {
     pub positions: Range<usize>,
     /// `Some(eps)`: rows are divided by `max(|row|, eps)`.
     pub normalize: Option<f32>,
-    /// Overwritten for these positions: where each draw's row is, -1 for none.
+    /// Output for these positions: the index of each draw's row, -1 for none.
     pub places: MatMut<i32>, // [P, R]
-    /// The different rows by ascending id. Row 0 is zeros if there is none; the rest is unchanged.
+    /// The distinct rows by ascending id. Row 0 is zero if there are none; the rest is unchanged.
     pub rows: RowsMut, // [U, D]
-    /// What a product with each row is multiplied by.
+    /// Factor for products with each row.
     pub factors: &'a mut [f32], // [U]
 }
 

@@ -1,6 +1,6 @@
-//! Rows in FP16. A row is scaled by a power of two that brings its largest number, rounded, into [2^14, 2^15), so that small
-//! rows keep eleven bits like large ones. A factor undoes it, exactly. A row that was rounded once is not changed by being
-//! rounded again, so it does not matter who rounds it: the owner, before it is sent, or the lane that reads it.
+//! Rows in FP16. A row is scaled by a power of two that brings its largest element, rounded, into [2^14, 2^15), so that small
+//! rows keep eleven bits like large ones. A factor undoes it exactly. Rounding is idempotent, so it does not matter who rounds:
+//! the owner before sending, or the lane that reads the row.
 //!
 //! U rows of a list, D width.
 
@@ -14,14 +14,14 @@ use crate::shape::{check_len, check_table};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::with_rows;
 
-/// Exponent that the largest number of a row is brought to.
+/// Exponent of the largest element after scaling.
 const TOP: i32 = 14;
 /// Half a unit in the last of an f32's first eleven bits.
 const HALF_UNIT: u32 = 1 << 12;
 /// Rows of one task.
 const TILE: usize = 256;
 
-/// The power of two that a row is multiplied by; 1 for a row of zeros or one that is not finite.
+/// The power of two that scales a row; 1 for zero or non-finite rows.
 ///
 /// # Safety
 /// The row holds `cols` numbers; target features as for [`Simd`].

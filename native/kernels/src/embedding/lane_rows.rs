@@ -1,16 +1,16 @@
-//! A row's gradient lane by lane, added up in the order in which the lanes of a step are summed (`train/lane-tree.ts`): one
-//! binary tree over lane numbers, an absent lane being skipped. So sums of two neighbouring lanes that have the row meet at
-//! the highest bit in which their numbers differ.
+//! A row's gradient per lane, summed in the order of the lane tree (`train/lane-tree.ts`): one binary tree over lane numbers,
+//! skipping absent lanes. So the sums of two consecutive lanes that have the row are combined at the highest bit in which their
+//! numbers differ.
 
 use super::contribution::MAX_CONTRIBUTIONS;
 use crate::simd::{LANES, Simd};
 
 pub(super) struct LaneRows<'a> {
-    /// Room for a padded row per lane; the first `count` are sums that have not met yet, in order of their lanes.
+    /// A padded row per lane; the first `count` are sums that are not combined yet, in lane order.
     rows: &'a mut [f32],
     width: usize,
     count: usize,
-    /// The bit at which each of them meets the next, descending.
+    /// The bit at which each is combined with the next, descending.
     meets: [u32; MAX_CONTRIBUTIONS],
     /// The last lane so far.
     last: u32,
@@ -27,7 +27,7 @@ impl<'a> LaneRows<'a> {
         }
     }
 
-    /// Goes on to the next lane, whose row is zero; lanes ascend.
+    /// Starts the next lane with a zero row; lanes ascend.
     ///
     /// # Safety
     /// Target features as for [`Simd`].
@@ -66,7 +66,7 @@ impl<'a> LaneRows<'a> {
         &mut self.rows[..self.width]
     }
 
-    /// The last two sums become one.
+    /// Combines the last two sums.
     ///
     /// # Safety
     /// Target features as for [`Simd`].

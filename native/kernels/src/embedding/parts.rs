@@ -1,5 +1,5 @@
-//! Rows of a small table that is drawn from often: nothing is sorted. The source rows are cut into a fixed number of
-//! parts, each adds into a gradient of its own while a source row stays in registers, and the parts are summed in order.
+//! Gradient of a small table with many draws, without sorting. The source rows are split into a fixed number of parts; each part
+//! accumulates its own gradient while a source row stays in registers, and the parts are summed in order.
 
 use super::Contribution;
 use super::apply::Job;
@@ -14,7 +14,7 @@ use crate::simd::{Kernel, LANES, Simd, dispatch};
 /// Entries of a part, of which there are at most `MOST`.
 const ENTRIES: usize = 256 * 1024;
 const MOST: usize = 16;
-/// Entries per row and part that make adding up the parts cheap beside the rest.
+/// Minimum entries per row and part, so that summing the parts is comparatively cheap.
 const ENTRIES_PER_ROW: usize = 16;
 /// Gradient rows prefetched ahead of their use.
 const AHEAD: usize = 4;
@@ -24,13 +24,13 @@ const CHUNK: usize = 8;
 /// Rows folded by one task.
 const TILE: usize = 64;
 
-/// Into how many parts to cut a small table's gradient, if there are entries enough to make it worth while.
+/// Number of parts for a small table's gradient, if there are enough entries.
 pub(super) fn parts(items: usize, entries: usize) -> Option<usize> {
     let parts = entries.div_ceil(ENTRIES).clamp(1, MOST);
     (entries / parts >= items * ENTRIES_PER_ROW).then_some(parts)
 }
 
-/// Each of the parts adds up a gradient of its own. Returns the sum of squares, if the rule forms it.
+/// Sums the gradient in parts. Returns the sum of squares, if the rule computes it.
 pub(super) fn form(cx: &Ctx, job: &Job, parts: usize) -> ExactSum {
     let Job {
         read, contributions, ..
@@ -76,7 +76,7 @@ pub(super) fn form(cx: &Ctx, job: &Job, parts: usize) -> ExactSum {
 /// Bits of `touched`.
 const PLAIN: u8 = 1;
 const UNIT: u8 = 2;
-/// Read otherwise than in FP16.
+/// Read not only in FP16.
 const EXACT: u8 = 4;
 
 /// One part's share of the gradient.

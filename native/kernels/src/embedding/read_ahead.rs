@@ -1,5 +1,5 @@
-//! Rows of a table that lies in a mapped file, asked for before they are read: the system fetches their pages while
-//! something else computes. Nothing is read or written here, so no result depends on it.
+//! Prefetches rows of a memory-mapped table: the system reads their pages while something else computes. Nothing is read or
+//! written here, so no result depends on it.
 
 use crate::ctx::Ctx;
 use crate::fault::Outcome;
@@ -8,7 +8,7 @@ use crate::shape::check_id_mat;
 
 const BITS: usize = u64::BITS as usize;
 
-/// Where the rows of a mapped table are.
+/// Location of the rows of a mapped table.
 #[derive(Clone, Copy, Debug)]
 pub struct MappedRows {
     /// Address of the first row.
@@ -17,7 +17,7 @@ pub struct MappedRows {
     pub rows: usize,
 }
 
-/// Asks for the pages of rows `ids`; -1 is none. On systems without such advice it does nothing.
+/// Advises the system to read the pages of rows `ids`; -1 is none. A no-op on systems without such advice.
 pub fn read_ahead(cx: &Ctx, table: MappedRows, ids: Mat<i32>) -> Outcome {
     check_id_mat("read_ahead", "ids", ids, table.rows)?;
     let page = page_size();

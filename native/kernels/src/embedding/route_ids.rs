@@ -1,7 +1,7 @@
-//! Rows of a table that is divided over several owners, on their way between those who use them and those who own them.
-//! Row `id` belongs to owner `id mod n` and is row `id div n` there.
+//! Routing of rows between users and owners of a sharded table. Row `id` belongs to owner `id mod n`, as its local row
+//! `id div n`.
 //!
-//! U places of a list, n owners, D width. A list that came from several senders is theirs one after the other, in parts of
+//! U capacity of a list, n owners, D width. A list received from several senders is a concatenation of parts of
 //! `counts[sender]`.
 
 use super::contribution::{check_ascending, live};
@@ -12,18 +12,18 @@ use crate::mat::Mat;
 use crate::rows::{Rows, RowsMut};
 use crate::shape::{check_len, check_table};
 
-/// Ids by owner.
+/// Ids grouped by owner.
 pub struct Routed<'a> {
     /// Rows at their owners, ascending for each, padded with -1.
     pub local: &'a mut [i32], // [U]
     /// See [`route_ids`], padded with -1.
     pub order: &'a mut [i32], // [U]
-    /// How many each owner gets.
+    /// Number of ids per owner.
     pub counts: &'a mut [i64], // [n]
 }
 
-/// Sorts ascending ids by owner. `order` leads from the list to the routed one when `by_place`: `local[order[i]]` is
-/// where `ids[i]` went; otherwise back: `local[k]` was `ids[order[k]]`.
+/// Sorts ascending ids by owner. With `by_place`, `order` maps from the list to the routed one: `local[order[i]]` is `ids[i]`;
+/// otherwise back: `local[k]` is `ids[order[k]]`.
 pub fn route_ids(ids: &[i32], by_place: bool, to: Routed) -> Outcome {
     let op = "route_ids";
     let count = check_ascending(op, "ids", ids, i32::MAX as usize)?;
@@ -37,7 +37,7 @@ pub fn route_ids(ids: &[i32], by_place: bool, to: Routed) -> Outcome {
     for id in &ids[..count] {
         to.counts[*id as usize % owners] += 1;
     }
-    // While ids are dealt out, an owner's count is where its next one goes.
+    // While ids are distributed, an owner's count is the position of its next id.
     let mut start = 0;
     for next in to.counts.iter_mut() {
         start += std::mem::replace(next, start);
@@ -60,7 +60,7 @@ pub fn route_ids(ids: &[i32], by_place: bool, to: Routed) -> Outcome {
     Ok(())
 }
 
-/// How many ids a list of parts holds; without counts, those before its -1s.
+/// Number of ids in a list of parts; without counts, those before the padding of -1.
 pub(super) fn total(op: &'static str, ids: &[i32], counts: Option<&[i64]>) -> Outcome<usize> {
     let Some(counts) = counts else {
         return Ok(live(ids));
@@ -87,7 +87,7 @@ pub fn pick_rows(cx: &Ctx, rows: Rows, ids: &[i32], counts: Option<&[i64]>, to: 
     Ok(())
 }
 
-/// Part `index` of a list that came in parts, as a list of its own.
+/// Extracts part `index` of a list that was received in parts.
 pub fn take_list(cx: &Ctx, list: (&[i32], Mat), counts: &[i64], index: usize, to: RowListMut) -> Outcome {
     let op = "take_list";
     let (ids, rows) = list;

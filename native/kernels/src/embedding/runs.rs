@@ -1,4 +1,4 @@
-//! Rows of a large table: entries sorted by row, each row's run summed in registers.
+//! Gradient of a large table: entries are sorted by row, and each row's run is summed in registers.
 
 use super::Contribution;
 use super::apply::Job;
@@ -11,7 +11,7 @@ use crate::mat::Mat;
 use crate::rows::Element;
 use crate::simd::Simd;
 
-/// Sorted entries of one task, which finishes the rows that begin among them.
+/// Sorted entries per task, which finishes the rows that begin among them.
 const TILE: usize = 1024;
 /// Source rows prefetched ahead of their use.
 const AHEAD: usize = 6;
@@ -99,7 +99,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// How many of the first entries are of row `id`.
+/// Number of leading entries of row `id`.
 fn run_length(entries: &[Entry], id: u32) -> usize {
     entries.iter().take_while(|entry| entry.id == id).count()
 }

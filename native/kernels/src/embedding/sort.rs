@@ -1,5 +1,5 @@
-//! Groups the summands of a table's gradient by row: a stable radix sort whose first pass reads the contributions
-//! themselves. One pass serves tables of up to 4,096 rows, two up to 16 M. Stability fixes the order of every sum.
+//! Groups the summands of a table's gradient by row: a stable radix sort whose first pass reads the contributions directly. One
+//! pass suffices for tables of up to 4,096 rows, two for up to 16 M. Stability fixes the order of every sum.
 
 use super::contribution::{Contribution, MAX_CONTRIBUTIONS};
 use super::sums::number;
@@ -202,7 +202,7 @@ impl Pass {
         (entry.id >> self.shift) as usize & ((1 << self.bits) - 1)
     }
 
-    /// Count by (part, digit), turn counts into places, scatter. Returns the number of entries.
+    /// Counts by (part, digit), computes offsets, scatters. Returns the number of entries.
     fn run(self, cx: &Ctx, from: &impl Parts, to: &mut [Entry]) -> usize {
         let (parts, digits) = (from.parts(), 1usize << self.bits);
         let mut places = cx.scratch::<u32>(parts * digits);

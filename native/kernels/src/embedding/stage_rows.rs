@@ -1,7 +1,7 @@
-//! Rows of a table beside it, for one batch: which rows the batch reads (`unique_ids`), and a copy of them
-//! (`stage_rows`), f32 or FP16. Ops then read the copy by place instead of by id.
+//! Stages table rows for one batch: the distinct rows that it reads (`unique_ids`), and a copy of them (`stage_rows`), f32 or
+//! FP16. Ops then read the copy by position instead of by id.
 //!
-//! V rows of the table, U places for rows, D width.
+//! V rows of the table, U capacity in rows, D width.
 
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
@@ -21,7 +21,7 @@ const TILE: usize = 4096;
 const ROW_TILE: usize = 256;
 const BITS: usize = u64::BITS as usize;
 
-/// Ids of rows, and where to write their places.
+/// Ids of rows, and the output for their positions.
 #[derive(Clone, Copy)]
 pub struct IdList {
     /// -1 stays -1.
@@ -55,7 +55,7 @@ pub(super) fn unique(
         for_each_tile(cx, list, |ids, _| {
             for &id in ids.iter().filter(|id| **id >= 0) {
                 let (word, bit) = (id as usize / BITS, 1 << (id as usize % BITS));
-                // Setting bits commutes, so the set does not depend on who came first.
+                // Setting bits commutes, so the set does not depend on the order.
                 if set[word].load(Ordering::Relaxed) & bit == 0 {
                     set[word].fetch_or(bit, Ordering::Relaxed);
                 }
@@ -96,7 +96,7 @@ pub(super) fn unique(
     Ok(place)
 }
 
-/// The words as atomics, for tasks that set bits side by side.
+/// The words as atomics, for tasks that set bits concurrently.
 fn shared(words: &mut [u64]) -> &[AtomicU64] {
     // SAFETY: same size and alignment; the exclusive borrow becomes a shared one of atomics.
     unsafe { std::slice::from_raw_parts(words.as_mut_ptr().cast(), words.len()) }

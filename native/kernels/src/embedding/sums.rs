@@ -1,5 +1,5 @@
-//! Sums every touched row of a gradient and hands it to the job's rule. Rows are found by sorting (`runs`) or in parts
-//! (`parts`), decided by sizes alone; from there on both do the same.
+//! Sums every touched row of a gradient and passes it to the update rule. Rows are summed by sorting (`runs`) or in parts
+//! (`parts`), depending on sizes only; the rest is shared.
 
 use super::Contribution;
 use super::apply::{Job, Target, Unit};
@@ -23,10 +23,10 @@ pub(super) fn form(cx: &Ctx, job: &Job) -> ExactSum {
     }
 }
 
-/// Touched rows, cut into tiles: a task each.
+/// Touched rows, split into tiles: one task each.
 pub(super) trait Tiles: Sync {
     fn count(&self) -> usize;
-    /// How many rows a tile finishes.
+    /// Number of rows that a tile finishes.
     fn touched(&self, tile: usize) -> u32;
     /// Sums the rows of a tile, by ascending id.
     ///
@@ -102,7 +102,7 @@ pub(super) struct TileRows<'a, E> {
 }
 
 impl<E: Element> TileRows<'_, E> {
-    /// Goes on to the next lane of the row. Its gradients, [`Self::plain`] and [`Self::unit`], are zero.
+    /// Starts the next lane of the row. Its gradients, [`Self::plain`] and [`Self::unit`], are zero.
     ///
     /// # Safety
     /// Target features as for [`Simd`].
@@ -139,7 +139,7 @@ impl<E: Element> TileRows<'_, E> {
         unsafe { self.target.add_through_norm::<V>(id, unit, self.lanes.row()) };
     }
 
-    /// All lanes of row `id` are there.
+    /// Finishes row `id` after its last lane.
     ///
     /// # Safety
     /// As [`Self::add_through_norm`]; this task alone has the row.
@@ -163,7 +163,7 @@ pub(super) fn total(tiles: &[ExactSum]) -> ExactSum {
     total
 }
 
-/// Turns counts into the number of the first of each tile. Returns the sum.
+/// Exclusive prefix sum of the counts. Returns the total.
 pub(super) fn number(counts: &mut [u32]) -> usize {
     let mut total = 0;
     for count in counts {

@@ -1,9 +1,9 @@
-//! Matrix products on one register tile of 6 x 16. Nothing else in the crate multiplies matrices but attention, which
-//! uses the tile too.
+//! Matrix products on a register tile of 6 x 16. All matrix products of the crate are here, except attention, which uses the
+//! same tile.
 //!
 //! The left operand is a [`Source`]: rows computed while they are packed (norm, dropout, gates, activation gradients).
 //! The result goes to a [`Finish`] while it is in cache (bias, activation, residual, norm backward). So a fused layer is
-//! one product and no pass over tokens besides it.
+//! one product without further passes over the tokens.
 //!
 //! Letters: m rows, n columns and k depth of a product; T tokens.
 

@@ -1,5 +1,5 @@
-//! `C[m, n] = A[m, k] B[k, n]` for many rows and a right operand that is a weight: B is packed once by all threads, then
-//! blocks of rows are the tasks, each packing its own rows of A. Used forward and for data gradients.
+//! `C[m, n] = A[m, k] B[k, n]` for many rows and a weight as right operand: B is packed once by all threads; then blocks of rows
+//! are the tasks, each packing its rows of A. Used in forward and for data gradients.
 
 pub use super::pack::Right;
 use super::pack::{PackPanel, PackRows, even_part};
@@ -13,10 +13,10 @@ use crate::simd::{Kernel, Simd, dispatch};
 const ROWS: usize = 96;
 /// Depth of a slice: a packed panel of B takes 32 KB.
 const DEPTH: usize = 512;
-/// Fewer rows per block rather than fewer blocks than this, so that small batches still spread over threads.
+/// Minimum number of blocks: small batches use fewer rows per block, to occupy all threads.
 const BLOCKS: usize = 16;
-/// Panels of B packed by one task, and multiplied side by side: a row's results then lie in runs of four cache lines, which
-/// memory takes as fast as they come. One line of each row in turn cost a tenth of the rate.
+/// Panels of B packed by one task and multiplied together: a row's results are then written in runs of four cache lines, which
+/// memory sustains. Writing one line per row in turn cost a tenth of the rate.
 const PANELS: usize = 4;
 
 /// See the module's letters.
@@ -27,14 +27,13 @@ pub struct Shape {
     pub k: usize,
 }
 
-/// Takes results as they are ready, in cache.
+/// Receives results while they are in cache.
 pub trait Finish: Sync {
     /// Whether [`Finish::take`] wants whole rows; otherwise it gets up to 16 columns at a time, which is cheaper.
     fn whole_rows(&self) -> bool {
         false
     }
-    /// Says that columns from `j` of the six rows from `i` on are the next tile: a place to prefetch what
-    /// [`Finish::take`] touches.
+    /// Announces the next tile, columns from `j` of the six rows from `i` on, to prefetch what [`Finish::take`] accesses.
     ///
     /// # Safety
     /// Called from a SIMD entry point. Rows may be beyond the last.
@@ -48,7 +47,7 @@ pub trait Finish: Sync {
     /// Called from a SIMD entry point; `acc` is valid for `n` floats rounded up to 16.
     unsafe fn take<V: Simd>(&self, i: usize, j: usize, n: usize, acc: *mut f32);
 
-    /// The same of `rows` rows from `i` on, `stride` floats apart: for ends that have something to do once for all of them.
+    /// The same for `rows` rows from `i` on, `stride` floats apart, for work that is shared by all of them.
     ///
     /// # Safety
     /// As [`Finish::take`], for each row.
@@ -61,7 +60,7 @@ pub trait Finish: Sync {
     }
 }
 
-/// Hands rows `[first, first + rows)`, columns `[j, j + n)` of the results to `finish`.
+/// Passes rows `[first, first + rows)`, columns `[j, j + n)` of the results to `finish`.
 #[derive(Clone, Copy)]
 struct Take<'a, F> {
     finish: &'a F,
@@ -79,7 +78,7 @@ impl<F: Finish> Kernel for Take<'_, F> {
         // SAFETY: the block holds `rows` rows `stride` apart, `n` columns of which are ready.
         unsafe {
             let (i, rows, j) = (self.first, self.rows, self.j);
-            // The usual width as a constant: no tail to test for.
+            // The common width as a constant: no tail.
             match self.n {
                 NR => self.finish.take_rows::<V>(i, rows, j, NR, self.acc, self.stride),
                 n => self.finish.take_rows::<V>(i, rows, j, n, self.acc, self.stride),
@@ -99,7 +98,7 @@ struct Neighbours<'a, F> {
     /// Results of the next tile lie beside or below, or replace the last one's.
     keep: bool,
     taken: bool,
-    /// What is taken, all columns of it.
+    /// Total columns that are passed on.
     take: Take<'a, F>,
 }
 
@@ -186,7 +185,7 @@ impl Blocks {
     }
 }
 
-/// Computes the product and hands it to `finish`.
+/// Computes the product and passes it to `finish`.
 pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: Right, finish: &F) {
     let Shape { m, n, k } = shape;
     if m == 0 || n == 0 {

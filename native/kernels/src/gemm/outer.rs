@@ -1,7 +1,7 @@
-//! `C[m, n] (+)= sum over tokens of A[t, :]^T B[t, :]`: the weight gradient. Tokens come in slices of fixed length. Groups
-//! of columns are the tasks of a slice, each packing its columns of B for itself unless they lie as they are read; A of the next slice is packed by small
-//! tasks behind them, which keep the threads busy that are done first.
-//! C is summed in the order of the tokens, so there is no private copy of it and nothing to reduce.
+//! `C[m, n] (+)= sum over tokens of A[t, :]^T B[t, :]`: the weight gradient. Tokens are processed in slices of fixed length. Groups
+//! of columns are the tasks of a slice; each packs its columns of B unless they are already in packed form. A of the next
+//! slice is packed by small tasks after them, which keep threads busy that finish early. C is summed in the order of the
+//! tokens, so there are no private copies and nothing to reduce.
 
 use super::pack::{copy_line, even_part};
 use super::source::Source;
@@ -12,13 +12,13 @@ use crate::reduce::add_row;
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
-/// Tokens of a slice, all of which a tile adds up in registers: a panel of B takes 32 KB, a sliver of A 12 KB.
+/// Tokens of a slice, which a tile sums in registers: a panel of B takes 32 KB, a sliver of A 12 KB.
 const SLICE: usize = 512;
 /// Tokens of A packed by one task.
 const TOKENS: usize = 64;
 /// Most panels of 16 columns in a task: their B takes 128 KB of a 512 KB L2 (Zen 3).
 const PANELS: usize = 4;
-/// Narrower tasks rather than fewer than this, so that the threads finish together.
+/// Minimum number of tasks: they are made narrower rather than fewer, so that threads finish together.
 const TASKS: usize = 6;
 /// One cache line between slivers, so that those of a power-of-two depth do not share a cache set.
 const GAP: usize = 16;
@@ -42,7 +42,7 @@ impl<A: Source> Kernel for PackSlivers<'_, A> {
             unsafe {
                 let row = self.source.row::<V>(self.first + t, 0, self.m, self.stage);
                 let to = self.to.add(t * MR);
-                // Eight lanes for six: the two beyond are the next token's, written after. Not so for the last.
+                // Stores eight lanes for six: the next token overwrites the other two, except for the last token.
                 let wide = if t + 1 < self.rows {
                     self.m.saturating_sub(2) / MR
                 } else {
@@ -115,7 +115,7 @@ impl<B: Source> Kernel for OuterTask<'_, B> {
                     },
                 );
             }
-            // The panel stays in the first-level cache while the slivers, a third as wide, pass by.
+            // The panel stays in L1 while the slivers, a third as wide, are streamed.
             for at in (0..self.cols).step_by(NR) {
                 let panel = self.right.panel(self.first, self.j + at);
                 let panel = panel.unwrap_or(self.panels.add(at * depth));

@@ -1,4 +1,4 @@
-//! Packing: operands laid out in the order the tile reads them. Depth outermost, then 6 (left) or 16 (right) neighbours.
+//! Packs operands in the order in which the tile reads them: depth outermost, then 6 (left) or 16 (right) adjacent elements.
 
 use super::source::Source;
 use crate::mat::Mat;
@@ -46,7 +46,7 @@ impl<S: Source> Kernel for PackRows<'_, S> {
     }
 }
 
-/// Six rows of `depth` floats to `[depth][6]`. Eight lanes are written for six, so two floats beyond the end are
+/// Transposes six rows of `depth` floats to `[depth][6]`. Eight lanes are stored for six, so two floats beyond the end are
 /// overwritten: the next sliver's, written later.
 ///
 /// # Safety
@@ -73,7 +73,7 @@ unsafe fn interleave<V: Simd>(rows: &[*const f32; MR], depth: usize, to: *mut f3
     }
 }
 
-/// The right operand of a product, read where it lies.
+/// The right operand of a product, unpacked.
 #[derive(Clone, Copy)]
 pub enum Right {
     /// `B[k, n]`.
@@ -143,7 +143,7 @@ pub unsafe fn copy_line<V: Simd>(from: *const f32, cols: usize, to: *mut f32) {
     }
 }
 
-/// `total` in the fewest parts of at most `most`, as even as multiples of `unit` allow: the size of a part, never 0.
+/// Splits `total` into the fewest parts of at most `most`, as evenly as multiples of `unit` allow; returns the part size, never 0.
 pub fn even_part(total: usize, most: usize, unit: usize) -> usize {
     let parts = total.div_ceil(most).max(1);
     total.div_ceil(parts).next_multiple_of(unit).max(unit)

@@ -1,4 +1,4 @@
-//! Where a product's operand comes from, row by row.
+//! The rows of a product's operand.
 
 use crate::mat::Mat;
 use crate::panels::Place;
@@ -6,23 +6,22 @@ use crate::simd::{LINE, Simd};
 
 /// An operand whose rows are computed when they are packed.
 pub trait Source: Sync {
-    /// Called once for rows `[first, first + rows)` before any of them is asked for, by the task that packs them;
-    /// a place for row statistics.
+    /// Called once for rows `[first, first + rows)` before they are read, by the task that packs them: computes row statistics.
     ///
     /// # Safety
     /// Called from a SIMD entry point; the rows exist.
     #[inline(always)]
     unsafe fn start<V: Simd>(&self, _first: usize, _rows: usize) {}
 
-    /// Columns `[k, k + n)` of row `i`: writes them to `stage` and returns it, or returns where they already are.
-    /// `k` is a multiple of 8 and `stage` has room for `n` rounded up to 64. Rows come in order, so the row
-    /// [`rows_ahead`] is worth prefetching: memory is slow to notice the pattern, since rows of a slice are short.
+    /// Columns `[k, k + n)` of row `i`: writes them to `stage` and returns it, or returns their existing address. `k` is a multiple
+    /// of 8 and `stage` has room for `n` rounded up to 64. Rows are read in order, so the row [`rows_ahead`] is worth prefetching:
+    /// the rows of a slice are too short for the hardware prefetcher.
     ///
     /// # Safety
     /// Called from a SIMD entry point; the range lies in the operand.
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, stage: *mut f32) -> *const f32;
 
-    /// Where columns `[k, k + 16)` of row `i` lie, if those of the rows after it follow at once: the form of a right operand.
+    /// Address of columns `[k, k + 16)` of row `i`, if those of the next rows follow contiguously: the form of a right operand.
     #[inline(always)]
     fn panel(&self, _i: usize, _k: usize) -> Option<*const f32> {
         None
@@ -35,7 +34,7 @@ pub fn rows_ahead(n: usize) -> usize {
     (512 / n.max(1)).clamp(1, 16)
 }
 
-/// A matrix as it is.
+/// A plain matrix.
 impl Source for Mat {
     #[inline(always)]
     unsafe fn row<V: Simd>(&self, i: usize, k: usize, n: usize, _stage: *mut f32) -> *const f32 {
@@ -48,7 +47,7 @@ impl Source for Mat {
     }
 }
 
-/// A matrix as it is, for sources that have no more to do: gathered if the columns come from several panels.
+/// A row of a plain matrix; gathered if the columns come from several panels.
 ///
 /// # Safety
 /// As [`Source::row`].

@@ -43,7 +43,7 @@ pub struct Backward {
     pub o: Mat,
     pub norm: Norm,
     pub dropout: Dropout,
-    /// As forward left it; without it dropout decides anew, and alike.
+    /// As stored by forward; without it the same decisions are drawn again.
     pub mask: Option<Mat<i64>>,
     pub w: Mat,
     pub stats: Mat,
@@ -55,7 +55,7 @@ pub struct Backward {
     pub db: Option<Grad>,
 }
 
-/// Only rows of whole words: two tasks never write the same one.
+/// Rows must be whole words, so that two tasks never write the same word.
 fn check_mask(mask: Option<Mat<i64>>, rows: usize, cols: usize) -> Outcome {
     let Some(mask) = mask else { return Ok(()) };
     if !cols.is_multiple_of(64) {
@@ -184,7 +184,7 @@ pub fn backward(cx: &Ctx, mut b: Backward) -> Outcome {
     Ok(())
 }
 
-/// [`backward`] with `u` and its gradient where they lie.
+/// [`backward`] for a layout of `u` and its gradient.
 fn through(cx: &Ctx, b: &Backward, u: impl Place, du: impl PlaceMut) {
     let (t, m, d) = (b.o.rows, b.o.cols, b.w.cols);
     multiply(

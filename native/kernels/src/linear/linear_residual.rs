@@ -26,7 +26,7 @@ pub struct Forward<'a> {
     pub y: MatMut,
 }
 
-/// Backward of the same call; the residual's gradient is `dy` itself, which is unchanged.
+/// Backward of the same call; the residual's gradient is `dy` itself, which is not modified.
 #[derive(Clone, Copy)]
 pub struct Backward {
     pub x: Mat,

@@ -1,6 +1,6 @@
-//! Fused linear layers: what comes before a product (norm, dropout, gate) is computed while its rows are packed, what
-//! comes after (bias, activation, residual) while its result is in cache. Backward likewise: the activation's gradient
-//! is a prologue of the data gradient, the norm's gradient its epilogue.
+//! Fused linear layers: the prologue of a product (norm, dropout, gate) is computed while its rows are packed, the epilogue
+//! (bias, activation, residual) while its result is in cache. In backward, the activation's gradient is the prologue of the
+//! data gradient, and the norm's gradient its epilogue.
 //!
 //! Letters: T tokens, D input width, N output width. Weights are `W[in, out]`.
 
@@ -24,7 +24,7 @@ pub enum Act {
     Relu,
 }
 
-/// Where row `i` of a `cols` wide matrix begins in its dropout's stream of draws: rows are rounded up to the eight draws
+/// Offset of row `i` of a `cols` wide matrix in its dropout's stream of draws: rows are rounded up to the eight draws
 /// of a counter.
 pub fn dropout_row(i: usize, cols: usize) -> u64 {
     (i * cols.next_multiple_of(8)) as u64

@@ -20,7 +20,7 @@ use crate::simd::{LINE, Simd};
 
 const OP: &str = "norm_linear";
 
-/// Forward: writes `y`, the row statistics and, if asked, the pre-activation.
+/// Forward: writes `y`, the row statistics and optionally the pre-activation.
 #[derive(Clone, Copy)]
 pub struct Forward<'a> {
     pub x: Mat,
@@ -31,7 +31,7 @@ pub struct Forward<'a> {
     pub bias: Option<&'a [f32]>,
     pub act: Act,
     pub y: PanelsMut,
-    /// Pre-activation, which backward of SiLU reads; leave it out when there is no backward.
+    /// Pre-activation, needed for backward of SiLU.
     pub z: Option<PanelsMut>,
     /// `[T, 2]`: mean and reciprocal deviation of the rows of `x`.
     pub stats: MatMut,
@@ -202,7 +202,7 @@ pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
     Ok(())
 }
 
-/// [`backward`] with `dy` and what was saved where they lie.
+/// [`backward`] for a layout of `dy` and the saved tensor.
 fn through(cx: &Ctx, b: &Backward, dy: impl PlaceMut, saved: impl Place) {
     let (t, d, n) = (b.x.rows, b.x.cols, b.w.cols);
     let mut dz = ActGrad {

@@ -9,13 +9,13 @@ use crate::panels::{Place, PlaceMut};
 use crate::rng::Dropout;
 use crate::simd::{LANES, LINE, Simd};
 
-/// Fills `stage` with the dropout factors of columns `[k, k + n)` of row `i`; what follows multiplies them in place.
+/// Fills `stage` with the dropout factors of columns `[k, k + n)` of row `i`, to be multiplied in place.
 ///
 /// # Safety
 /// This CPU has `V`'s instructions; `stage` has room for `n` floats rounded up to 64; if the dropout remembers its decisions, its memory covers row `i`.
 #[inline(always)]
 unsafe fn factors<V: Simd>(dropout: &Dropout, i: usize, cols: usize, k: usize, n: usize, stage: *mut f32) {
-    // Whole groups of 64 are the fast path; the stage has room for them.
+    // Whole groups of 64 are the fast path; the stage is large enough.
     let len = if dropout.remembers() { n } else { n.next_multiple_of(64) };
     // SAFETY: by this function's contract.
     let out = unsafe { std::slice::from_raw_parts_mut(stage, len) };
@@ -75,7 +75,7 @@ impl Measure {
     }
 }
 
-/// `drop(norm(x))` from the rows' statistics, which are measured first if asked for.
+/// `drop(norm(x))` from the rows' statistics, which are computed first if requested.
 pub struct Normed {
     pub x: Mat,
     pub stats: Mat,
@@ -191,7 +191,7 @@ impl Source for SwiGlu {
     }
 }
 
-/// `dz = dy * act'`, from `z` for SiLU and from `y` for ReLU. Written back over `dy` when `keep` says so, so that the
+/// `dz = dy * act'`, from `z` for SiLU and from `y` for ReLU. Written back over `dy` if `keep`, so that the
 /// weight gradient need not compute it again.
 #[derive(Clone, Copy)]
 pub struct ActGrad<G, S> {
@@ -215,7 +215,7 @@ impl<G: PlaceMut, S: Place> Source for ActGrad<G, S> {
             if act == Act::None {
                 return row_as_it_is::<V>(dy, i, k, n, stage);
             }
-            // What is kept is also the row asked for, unless it lies in several panels.
+            // The kept row is also the result, unless it spans several panels.
             let in_place = keep && dy.together(k, n);
             let to = if in_place { dy.at_mut(i, k) } else { stage };
             let next = i + rows_ahead(n);

@@ -1,4 +1,4 @@
-//! Plain ends of a product: bias, dropout, residual; and a gradient stored or added.
+//! Simple epilogues of a product: bias, dropout, residual; and storing or accumulating a gradient.
 
 use super::dropout_row;
 use crate::gemm::Finish;

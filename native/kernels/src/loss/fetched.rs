@@ -1,4 +1,4 @@
-//! Losses over a part of a batch at a time, against rows of negatives that were fetched for that part.
+//! Losses over one segment of a batch at a time, with rows of negatives fetched for that segment.
 //!
 //! P positions: tokens with R draws each, or groups of tokens with the draws of all; U rows fetched, D width.
 
@@ -8,13 +8,13 @@ use crate::rows::Rows;
 use crate::shape::{check_len, check_mat, check_table};
 use std::ops::Range;
 
-/// Rows of negatives beside the table, see `fetch_negatives`.
+/// Fetched rows of negatives, see `fetch_negatives`.
 #[derive(Clone, Copy)]
 pub struct Fetched<'a> {
     pub rows: Rows, // [U, D]
-    /// What a product with each row is multiplied by.
+    /// Factor for products with each row.
     pub factors: &'a [f32], // [U]
-    /// Where the row of each negative is; -1 where there is none.
+    /// Index of each negative's row, -1 for none.
     pub places: Mat<i32>, // [P, R]
 }
 
@@ -46,7 +46,7 @@ impl Fetched<'_> {
         })
     }
 
-    /// The row of a negative; any row where there is none, since it is masked then.
+    /// The row of a negative; any row if there is none, since it is masked then.
     #[inline(always)]
     pub(super) fn place(place: i32) -> i32 {
         place.max(0)
@@ -110,7 +110,7 @@ pub(super) mod testing {
     use crate::mat::MatMut;
     use crate::rows::RowsMut;
 
-    /// Where a test's negatives come from: the table in one call, or rows fetched for each of three segments.
+    /// Source of a test's negatives: the table in one call, or rows fetched for each of three segments.
     #[derive(Clone, Copy, PartialEq, Debug)]
     pub enum Source {
         Table,

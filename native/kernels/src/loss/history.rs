@@ -1,4 +1,4 @@
-//! Which draws a token must not take for negatives: its own positive always, all items of its user's sequence if asked.
+//! Masks of draws: a token's own positive always, and optionally all items of its sequence.
 //!
 //! T tokens, B sequences, N draws.
 
@@ -9,7 +9,7 @@ use crate::shape::{check_len, check_mut};
 
 /// Tokens of one task.
 const TILE: usize = 32;
-/// Bits of a sequence's filter, which turns away most ids before the sorted list is searched.
+/// Bits of a sequence's filter, which rejects most ids before the sorted list is searched.
 const FILTER: usize = 4096;
 const WORDS: usize = FILTER / u64::BITS as usize;
 
@@ -50,7 +50,7 @@ impl Mask<'_> {
     }
 }
 
-/// The history of one token at a time, kept while tokens of one sequence follow one another.
+/// The history of one token at a time, reused for consecutive tokens of a sequence.
 pub(super) struct Seen<'a> {
     mask: Mask<'a>,
     sequence: Option<usize>,
@@ -70,7 +70,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Makes `token` the one that [`Seen::masks`] is asked about.
+    /// Selects the token for [`Seen::masks`].
     pub fn turn_to(&mut self, token: usize) {
         let Mask::History(events) = self.mask else { return };
         let sequence = events.offsets.partition_point(|&offset| offset as usize <= token) - 1;
@@ -111,7 +111,7 @@ fn place(id: i32) -> (usize, u64) {
     (hash / u64::BITS as usize, 1 << (hash % u64::BITS as usize))
 }
 
-/// Writes -1 over draws of `ids[T, N]` that the mask forbids, for losses that know only the positive.
+/// Replaces masked draws of `ids[T, N]` by -1, for losses that mask only the positive.
 pub fn mask_negatives(cx: &Ctx, positives: &[i32], mask: Mask, ids: MatMut<i32>) -> Outcome {
     let op = "mask_negatives";
     check_mut(op, "ids", ids, positives.len(), ids.cols)?;
@@ -143,7 +143,7 @@ pub struct Counted<'a> {
     pub mask: Mask<'a>,
 }
 
-/// Over all trained tokens: draws, masked ones, and ones that repeat an earlier draw of the token. What is left is the
+/// Over all trained tokens: draws, masked draws, and repetitions of an earlier draw of the token. The remainder is the
 /// effective number of negatives.
 pub fn count_negatives(cx: &Ctx, args: Counted, to: &mut [i64]) -> Outcome {
     let op = "count_negatives";

@@ -1,5 +1,5 @@
-//! Losses over an item table. Each computes the loss, the gradient of the user vectors and what the table's update
-//! needs in one call; nothing of size tokens x negatives x width or tokens x items is ever stored.
+//! Losses over an item table. Each computes the loss, the gradient of the user vectors and the inputs of the table's update in
+//! one call; nothing of size tokens x negatives x width or tokens x items is stored.
 
 mod fetched;
 mod full_softmax;

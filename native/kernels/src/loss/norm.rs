@@ -1,4 +1,4 @@
-//! Rows divided by their length (or left as they are), padded to whole vectors, and the way back for gradients.
+//! L2-normalised (or plain) copies of rows, padded to whole vectors, and the backward pass.
 
 use crate::arena::Lease;
 use crate::ctx::Ctx;
@@ -151,9 +151,9 @@ pub(super) unsafe fn unit_row<V: Simd, E: Element>(
 
 /// A row's gradient through its normalisation.
 pub(super) struct ThroughNorm {
-    /// What the row was multiplied by.
+    /// The factor that the row was multiplied by.
     pub factor: f32,
-    /// Below this length a row is divided by it instead; `None` if rows are not normalised.
+    /// Lower bound on the norm; `None` if rows are not normalised.
     pub eps: Option<f32>,
     pub cols: usize,
     pub accumulate: bool,

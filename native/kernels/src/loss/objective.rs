@@ -1,4 +1,4 @@
-//! What a token minimises, from its logits: the positive's first, then the negatives', padded to whole vectors.
+//! The objective of a token from its logits: the positive's first, then the negatives', padded to whole vectors.
 //!
 //! `keep` is 1 for a negative that counts and 0 for masked draws, padding and the positive itself. Masked logits are
 //! copies of the positive's, so they are harmless. `weights` becomes d loss / d logit.
@@ -47,7 +47,7 @@ pub(super) unsafe fn softmax<V: Simd>(logits: &[f32], keep: &[f32], weights: &mu
             V::load(weight).mul(inverse).store(weight);
         }
         weights[0] = (-others / total) as f32;
-        // The first form is exact for a confident model, the second for a hopeless one.
+        // The first form is accurate for probabilities near 1, the second near 0.
         let loss = if own > 1e-12 {
             (others / own).ln_1p()
         } else {

@@ -1,4 +1,4 @@
-//! What losses make of input at the edge: huge logits, numbers that are not finite, bad ids and options.
+//! Losses on extreme input: huge logits, non-finite numbers, invalid ids and options.
 
 use super::naive::{Objective, Problem};
 use super::tests::{assert_matches, problem, run};

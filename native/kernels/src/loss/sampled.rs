@@ -8,7 +8,7 @@
 //!                    beta = alpha (t (1 - 1/alpha) + 1/alpha), alpha = R / (V - 1); t = 0 is BCE
 //!
 //! A negative that equals its token's positive, or is -1, is masked: it adds nothing and its coefficient is 0.
-//! The table's gradient is never formed here: `coef` and `uhat` are its factors, see `embedding_update`.
+//! The table's gradient is not materialised here: `coef` and `uhat` are its factors, see `embedding_update`.
 
 use super::Logit;
 use super::fetched::{Fetched, Segment};
@@ -29,7 +29,7 @@ pub struct Sampled<'a> {
     pub u: Mat, // [T, D]
     /// The table, or rows staged from it, which the ids then index by position.
     pub table: Rows, // [V, D] or [U, D]
-    /// V. It decides how rows are prepared, so that staged rows give the bits of the whole table.
+    /// V. Determines how rows are prepared, so that staged rows give the bits of the whole table.
     pub vocabulary: usize,
     pub positives: &'a [i32], // [T], -1: this token is not trained
     pub negatives: Mat<i32>,  // [T, R], -1: no negative here
@@ -60,7 +60,7 @@ pub fn bce(cx: &Ctx, args: Sampled) -> Outcome {
     run(cx, "bce", args, Objective::Bce { beta: 1.0 })
 }
 
-/// `t` in [0, 1] is the paper's calibration: 0 is plain BCE, 1 undoes the over-confidence of sampling entirely.
+/// `t` in [0, 1] is the paper's calibration: 0 is plain BCE, 1 fully corrects the overconfidence of sampling.
 pub fn gbce(cx: &Ctx, args: Sampled, t: f32) -> Outcome {
     if !(0.0..=1.0).contains(&t) {
         return Err(fault(

@@ -1,4 +1,4 @@
-//! Which tokens share their draws: a shuffle of the tokens, keyed like every other draw, cut into groups.
+//! Groups tokens that share their draws: a shuffle of the tokens, keyed like every other draw, split into groups.
 //!
 //! T tokens, R draws per token, G groups of k tokens.
 
@@ -9,7 +9,7 @@ use crate::rng::{Key, below, words};
 use crate::shape::{check_mat, check_mut};
 
 /// Deals the trained tokens to groups of `members.cols`, in an order shuffled by `key`, and gathers the draws of each
-/// group. The last group is filled up with draws of the first tokens in that order, which are no members of it.
+/// group. The last group is filled up with draws of the first tokens in that order, which are not members of it.
 pub fn share_negatives(
     cx: &Ctx,
     key: Key,

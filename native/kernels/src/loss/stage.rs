@@ -1,5 +1,5 @@
-//! The item rows as a sampled loss reads them, prepared once per call: a small table that is drawn from often is copied,
-//! normalised and padded; of a larger one only the rows' lengths are worth knowing beforehand. Decided by sizes alone.
+//! Prepares the item rows of a sampled loss once per call: a small table with many draws is copied, normalised and padded; for a
+//! larger one only the norms are precomputed, if that pays. Depends on sizes only.
 
 use super::Logit;
 use super::fetched::Fetched;
@@ -9,7 +9,7 @@ use crate::ctx::Ctx;
 use crate::rows::Rows;
 use crate::simd::LANES;
 
-/// A table this often drawn from (draws per row) is worth a pass over it before.
+/// Minimum draws per row for which a pass over the table pays.
 const DRAWS_PER_ROW: usize = 4;
 /// Floats of the largest copy: 8 MB, a quarter of the L3 of a Zen 3.
 const COPY: usize = 2 << 20;
@@ -17,22 +17,22 @@ const COPY: usize = 2 << 20;
 pub(super) enum Stage<'a> {
     Copy(UnitRows<'a>),
     Table(Rows, Lengths<'a>),
-    /// Negatives beside the table; positives are rows of the table itself.
+    /// Fetched negatives; positives are rows of the table.
     Fetched(Fetched<'a>, Rows),
 }
 
-/// What a row is to be multiplied by.
+/// Factors of the rows.
 pub(super) enum Lengths<'a> {
     Unit,
     /// `1 / max(|row|, eps)` of every row.
     Known(Lease<'a, f32>),
-    /// The same, computed whenever a row is met.
+    /// The same, computed whenever a row is read.
     Computed,
     /// A factor for every row fetched.
     Given(&'a [f32]),
 }
 
-/// What decides the form of the rows: the size of the whole table, and how often the call draws from it.
+/// Determines the form of the rows: the size of the whole table, and the number of draws.
 pub(super) struct Expected {
     pub vocabulary: usize,
     pub draws: usize,

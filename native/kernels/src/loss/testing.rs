@@ -1,4 +1,4 @@
-//! A problem of the oracle as the kernels' tests give it to them.
+//! Converts a problem of the oracle to the kernels' inputs.
 
 use super::naive::{Objective, Problem};
 use super::{Logit, SharedObjective};
@@ -40,7 +40,7 @@ pub fn shared_objective<'a>(p: &Problem, logq: Option<&'a [f32]>) -> SharedObjec
     }
 }
 
-/// The gradient of a table from what a loss left of it.
+/// The gradient of a table from a loss's outputs.
 pub fn table_gradient(cx: &Ctx, table: RowsMut, contributions: &[Contribution], grad: Grad) -> Outcome {
     embedding_update(
         cx,

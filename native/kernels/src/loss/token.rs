@@ -14,10 +14,10 @@ use crate::rows::{Element, Rows, store_vector};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::with_rows;
 
-/// Rows in memory of fewer bytes than this are prefetched; of longer ones the hardware does it better
-/// by itself (rows of 1 KB: 13.5 GB/s, prefetched 11.8; of 256 bytes: 7.2 and 7.7; one thread of Zen 3, 2026-11).
+/// Rows of fewer bytes than this are prefetched; for longer ones the hardware prefetcher is better
+/// (rows of 1 KB: 13.5 GB/s, prefetched 11.8; of 256 bytes: 7.2 and 7.7; one thread of Zen 3, 2026-11).
 const SHORT: usize = 1024;
-/// Bytes of a token's rows up to which the next token's are prefetched too: both lie in a 512 KB L2 with room to spare.
+/// Bytes of a token's rows up to which the next token's are prefetched too: both fit easily into a 512 KB L2.
 const AHEAD: usize = 96 * 1024;
 
 /// The loss with its outputs, shared by all tokens.
@@ -94,7 +94,7 @@ pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile
     }
 }
 
-/// Of rows fetched beside the table: where those of the negatives are, and the table with the positives.
+/// For fetched rows: the indices of the negatives' rows, and the table with the positives.
 #[derive(Clone, Copy)]
 struct Apart {
     places: Mat<i32>,
@@ -102,7 +102,7 @@ struct Apart {
 }
 
 impl Apart {
-    /// Copies the positive's row to `own`; returns what it is multiplied by.
+    /// Copies the positive's row to `own`; returns its factor.
     ///
     /// # Safety
     /// This CPU has `V`'s instructions; the id is a row of the positives' table, and `own` holds a row rounded up to whole
@@ -235,7 +235,7 @@ impl<E: Element> Kernel for Tokens<'_, E> {
     }
 }
 
-/// The positive, then the negatives. A masked draw reads the positive's row with `keep` 0: it cannot move the maximum.
+/// The positive, then the negatives. A masked draw reads the positive's row with `keep` 0: it does not affect the maximum.
 #[inline(always)]
 fn draw(negatives: &[i32], positive: i32, drawn: &mut [i32], keep: &mut [f32]) {
     drawn.fill(positive);
@@ -310,7 +310,7 @@ impl<E: Element> Drawn<'_, E> {
     }
 }
 
-/// Turns d loss / d logit into the coefficients (output) and the weights of the stored rows.
+/// Converts d loss / d logit to the coefficients (output) and the weights of the stored rows.
 ///
 /// # Safety
 /// This CPU has `V`'s instructions; `weights` and `factors` have one length, a multiple of eight, and `coef` is no longer.

@@ -4,7 +4,7 @@ use crate::gathered::Terms;
 use crate::mat::Mat;
 use crate::rows::Element;
 
-/// Rows of `table` and what each counts. While they are summed the rows of `next` are prefetched.
+/// Rows of `table` and their weights. While they are summed, the rows of `next` are prefetched.
 pub(super) struct Weighted<'a, E> {
     pub table: Mat<E>,
     pub at: &'a [i32],

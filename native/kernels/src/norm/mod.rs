@@ -1,4 +1,4 @@
-//! Row normalisation: layer norm, RMS norm, L2 norm. The ops of this folder stand alone; the fused layers of
+//! Row normalisation: layer norm, RMS norm, L2 norm. The ops of this folder are separate passes; the fused layers of
 //! [`crate::linear`] use its row functions inside their products.
 
 pub mod l2_norm;
@@ -9,10 +9,10 @@ pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
 
-/// Which normalisation; none has weights of its own.
+/// The kind of normalisation, without weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
-    /// The row as it is.
+    /// The unchanged row.
     None,
     /// `(x - mean) / sqrt(variance + eps)`.
     Layer,

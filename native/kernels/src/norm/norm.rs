@@ -1,4 +1,4 @@
-//! `y[T, D] = norm(x) * gain + shift`, gain and shift optional. Stands alone; inside a layer the norm is fused with the
+//! `y[T, D] = norm(x) * gain + shift`, gain and shift optional. A separate pass; inside a layer the norm is fused with the
 //! product that follows (see [`crate::linear::norm_linear`]).
 //!
 //! Letters: T tokens, D width.

@@ -12,7 +12,7 @@ use crate::shape::check_len;
 use crate::simd::{LANES, Simd};
 use crate::simd_fn;
 
-/// Hyper-parameters of Adam in all its forms; `step` counts from 1.
+/// Hyper-parameters of all Adam variants; `step` counts from 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Adam {
     pub lr: f32,

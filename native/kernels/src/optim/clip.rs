@@ -1,6 +1,6 @@
-//! Global gradient norm and clipping: `square_sum` of every gradient into one exact sum, then `clip_scale`, whose result
-//! the optimisers take as `grad_scale`. No pass rewrites the gradients. A gradient may be summed in pieces that begin at
-//! multiples of `TILE`, wherever they are: the sum is the same.
+//! Global gradient norm and clipping: `square_sum` of every gradient into one exact sum, then `clip_scale`, whose result the
+//! optimisers apply as `grad_scale`, so no pass rewrites the gradients. A gradient may be summed in pieces that begin at
+//! multiples of `TILE`, with the same result.
 
 use super::TILE;
 use crate::ctx::Ctx;
@@ -55,8 +55,7 @@ unsafe fn tile_sum_body<V: Simd>(x: *const f32, len: usize) -> f64 {
 }
 simd_fn!(fn tile_sum = tile_sum_body(x: *const f32, len: usize) -> f64);
 
-/// `scale = min(1, max_norm / sqrt(square_sum))` of a sum that comes in parts; a norm that is not finite is a fault, so
-/// nothing is updated by it.
+/// `scale = min(1, max_norm / sqrt(square_sum))` of a sum in parts; a non-finite norm is a fault, so nothing is updated.
 pub fn clip_scale(parts: &[ExactSum], max_norm: f32, scale: &mut f32) -> Outcome {
     if max_norm.is_nan() || max_norm <= 0.0 {
         let got = format!("{max_norm}");

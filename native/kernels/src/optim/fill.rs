@@ -25,7 +25,7 @@ pub fn fill_normal(cx: &Ctx, key: Key, mean: f32, std: f32, to: &mut [f32]) -> O
     Ok(())
 }
 
-/// A normal distribution cut to [low, high] (absolute bounds, as PyTorch's `trunc_normal_`), by redrawing.
+/// A normal distribution truncated to [low, high] (absolute bounds, like PyTorch's `trunc_normal_`) by redrawing.
 pub struct TruncNormal {
     pub mean: f32,
     pub std: f32,
@@ -40,7 +40,8 @@ pub struct EveryRow {
     pub step: usize,
 }
 
-/// 16-bit storage is rounded to the nearest. The bounds must leave a tenth of a standard deviation on both sides of the mean, so that redrawing ends soon.
+/// 16-bit storage is rounded to nearest. The bounds must leave a tenth of a standard deviation on both sides of the mean, so
+/// that redrawing terminates quickly.
 pub fn fill_trunc_normal(cx: &Ctx, key: Key, shape: TruncNormal, rows: EveryRow, to: RowsMut) -> Outcome {
     let TruncNormal { mean, std, low, high } = shape;
     let op = "fill_trunc_normal";
@@ -92,7 +93,7 @@ fn ordered(op: &'static str, low: f32, high: f32) -> Outcome {
     ))
 }
 
-/// Four standard normal numbers (Box-Muller), other ones for each `attempt`.
+/// Four standard normal numbers (Box-Muller), different for each `attempt`.
 fn normals(key: Key, four: u64, attempt: u32) -> [f32; 4] {
     let words = philox_raw([four as u32, (four >> 32) as u32, attempt, 1], [key.0, key.1]);
     let pair = |a: u32, b: u32| {

@@ -1,5 +1,5 @@
-//! Optimiser steps over dense parameters, gradient norm and clipping, initialisation, and the few elementwise passes a
-//! training loop needs. All memory-bound: one pass each, in fixed tiles.
+//! Optimiser steps over dense parameters, gradient norm and clipping, initialisation, and elementwise passes. All memory-bound:
+//! one pass each, in fixed tiles.
 
 mod adamw;
 mod clip;

@@ -1,8 +1,8 @@
-//! How many items beat a score, exactly: those with a higher one, and those with the same one that come before a place in the
-//! table. Excluded items do not count.
+//! Counts the items that beat a score: those with a higher score, and those with an equal one and an index below a given
+//! position. Excluded items do not count.
 //!
-//! With an item's own score and place this is its rank minus one. Counts of disjoint parts of a table add up to that of the
-//! whole, regardless of who holds which part.
+//! With an item's own score and index this is its rank minus one. Counts over disjoint parts of a table add up to that of the
+//! whole.
 
 use super::excluded::{Excluded, SortedLists};
 use super::scan::{Scan, Scores, Sink};
@@ -58,12 +58,12 @@ pub fn count_ahead(cx: &Ctx, args: CountAhead) -> Outcome {
     Ok(())
 }
 
-/// Where a query's excluded list stands in a range.
+/// Position in a query's exclusion list within a range.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Cursor {
     at: usize,
-    /// The next id to leave out.
+    /// The next id to exclude.
     id: i32,
     _pad: i32,
 }

@@ -1,4 +1,4 @@
-//! Items to leave out of a query's ranking, in any order, repeats and -1 (no item) allowed.
+//! Items to exclude from a query's ranking, in any order, repeats and -1 (no item) allowed.
 
 use crate::arena::Lease;
 use crate::ctx::Ctx;
@@ -51,7 +51,7 @@ impl<'a> SortedLists<'a> {
         SortedLists { offsets, ids }
     }
 
-    /// The list of query `q`; none were given: empty.
+    /// The list of query `q`; empty if none were given.
     pub fn of(&self, q: usize) -> &[i32] {
         match self.offsets.get(q..q + 2) {
             Some(bounds) => &self.ids[bounds[0] as usize..bounds[1] as usize],

@@ -1,5 +1,5 @@
-//! The sum over all items of e^(score - bar), exactly: each term is rounded to a multiple of 2^-bits and added as an integer, so
-//! sums of disjoint parts of a table add up to that of the whole, regardless of who holds which part.
+//! The sum over all items of e^(score - bar), in fixed point: each term is rounded to a multiple of 2^-bits and added as an
+//! integer, so sums over disjoint parts of a table add up exactly to that of the whole.
 //!
 //! With a bar that no score exceeds, terms are at most 1; `bits` leaves room for all of them in 63 bits.
 
@@ -19,7 +19,7 @@ const MOST_BITS: usize = 62;
 pub struct ExpSum<'a> {
     pub queries: Mat, // [Q, D]
     pub table: Rows,  // [V, D]
-    /// At least as high as any score.
+    /// At least the maximum score.
     pub bars: &'a [f32], // [Q]
     pub bits: usize,
     pub sums: &'a mut [i64], // [Q]

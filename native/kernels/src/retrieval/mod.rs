@@ -1,4 +1,4 @@
-//! Exact retrieval: every item is scored against every query, block by block; queries x items is never stored.
+//! Exact retrieval: every item is scored against every query, block by block; the query-by-item matrix is never stored.
 //! Scores are plain dot products: a model with normalised sides passes normalised queries and rows.
 
 mod count_ahead;

@@ -1,7 +1,7 @@
-//! Scores of all items for all queries on the register tile, handed out sixteen items at a time.
+//! Scores all items for all queries on the register tile, sixteen items at a time.
 //!
 //! Q queries, V items, D width. A task is a group of queries over a range of items: the group is packed once, then each
-//! panel of sixteen items is packed and met by all slivers of the group while in L1. A score is one chain of FMAs over
+//! panel of sixteen items is packed and multiplied with all slivers of the group while in L1. A score is one chain of FMAs over
 //! D, wherever its item lies in a panel, so equal rows have equal scores.
 
 use crate::ctx::Ctx;
@@ -29,7 +29,7 @@ pub(super) struct Scores {
     pub scores: [f32; NR],
 }
 
-/// Takes scores as they come: within a range in ascending order of items, and a query's from one task.
+/// Receives scores: within a range in ascending order of items, and those of a query from one task.
 pub(super) trait Sink: Sync {
     /// Mark implementations `#[inline(always)]`.
     ///
@@ -46,7 +46,7 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// No range of items is shorter than `least_range`, but for the last.
+    /// `least_range`: minimum length of item ranges, except for the last.
     pub fn new(op: &'static str, queries: Mat, table: Rows, least_range: usize) -> Outcome<Scan> {
         check_table(op, "table", table, queries.cols)?;
         Ok(Scan {
@@ -57,7 +57,7 @@ impl Scan {
         })
     }
 
-    /// Into how many ranges the items are cut: a function of the sizes alone.
+    /// Number of ranges that the items are split into: a function of the sizes only.
     pub fn ranges(&self) -> usize {
         let groups = self.queries.rows.div_ceil(GROUP).max(1);
         (TASKS / groups)
@@ -222,7 +222,7 @@ unsafe fn score(
     }
 }
 
-/// Hands a sliver's scores to the sink.
+/// Passes a sliver's scores to the sink.
 struct Deliver<'a, S> {
     sink: &'a S,
     range: usize,

@@ -13,7 +13,7 @@ use crate::simd::{LANES, Simd};
 
 const OP: &str = "top_k";
 const LEAST_RANGE: usize = 2048;
-/// Items of a range for each place in its heap: filling a heap costs more than scoring its items.
+/// Minimum items of a range per heap entry: filling a heap costs more than scoring its items.
 const ITEMS_PER_PLACE: usize = 64;
 /// Queries merged by one task.
 const TILE: usize = 16;
@@ -78,7 +78,7 @@ struct Best<'a> {
     ids: Disjoint<'a, i32>,
     scores: Disjoint<'a, f32>,
     counts: Disjoint<'a, usize>,
-    /// What a score must exceed to be worth a look.
+    /// Threshold that a score must exceed.
     bars: Disjoint<'a, f32>,
     excluded: &'a SortedLists<'a>,
 }
@@ -115,7 +115,7 @@ impl Sink for Best<'_> {
 }
 
 impl Best<'_> {
-    /// Offers each score to the query's heap; returns what the next ones must exceed.
+    /// Offers each score to the query's heap; returns the new threshold.
     ///
     /// # Safety
     /// As [`Best::heap`].
@@ -196,7 +196,7 @@ impl Heap<'_> {
         self.scores.swap(a, b);
     }
 
-    /// Best first; the rest of the outputs says "none".
+    /// Writes the candidates, best first, padded with "none".
     fn drain_sorted(mut self, ids: &mut [i32], scores: &mut [f32]) {
         ids.fill(-1);
         scores.fill(f32::NEG_INFINITY);

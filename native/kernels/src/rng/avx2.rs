@@ -3,8 +3,8 @@
 use super::{Dropout, Key, MUL, WEYL};
 use std::arch::x86_64::*;
 
-/// Philox at eight consecutive counters, see [`COUNTERS`]. A word has a lane of 64 bits, whose upper half no
-/// multiplication reads and nobody cleans.
+/// Philox at eight consecutive counters, see [`COUNTERS`]. Each word occupies a 64-bit lane, whose upper half is garbage that no
+/// multiplication reads.
 ///
 /// # Safety
 /// This CPU has AVX2.

@@ -1,4 +1,4 @@
-//! Dropout by counter: decisions are drawn again wherever they are needed, or stored once as one bit per element.
+//! Counter-based dropout: decisions are redrawn wherever they are needed, or stored as one bit per element.
 
 use super::{Key, philox};
 use crate::isa::Isa;
@@ -14,14 +14,14 @@ pub struct Dropout {
     memory: Memory,
 }
 
-/// Where the decisions of a dropout are stored: one bit per element (1 is kept), one byte per counter.
+/// Storage of dropout decisions: one bit per element (1: kept), one byte per counter.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
     /// Drawn whenever they are needed.
     None,
-    /// Drawn, and left here.
+    /// Drawn, and stored here.
     Write(*mut u8),
-    /// Found here.
+    /// Read from here.
     Read(*const u8),
 }
 
@@ -41,13 +41,13 @@ impl Dropout {
         }
     }
 
-    /// The same, leaving its decisions at `to`, a byte for every eight elements.
+    /// The same, storing its decisions at `to`, one byte per eight elements.
     pub fn writing(self, to: *mut u8) -> Dropout {
         let memory = Memory::Write(to);
         Dropout { memory, ..self }
     }
 
-    /// The same with the decisions found at `from`.
+    /// The same, reading the decisions from `from`.
     pub fn reading(self, from: *const u8) -> Dropout {
         let memory = Memory::Read(from);
         Dropout { memory, ..self }
@@ -63,7 +63,7 @@ impl Dropout {
         }
     }
 
-    /// Whether decisions are written or read: then no more must be asked for than there are.
+    /// Whether decisions are stored: then requests must not exceed the stored elements.
     pub fn remembers(&self) -> bool {
         !matches!(self.memory, Memory::None)
     }

@@ -1,4 +1,4 @@
-//! The lanes as AVX2, FMA and F16C have them.
+//! The lanes on AVX2, FMA and F16C.
 
 use super::{EXP2, LANES, LOG2, ROOT_HALF, Simd, tile};
 use crate::isa::Isa;
@@ -231,7 +231,7 @@ unsafe impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn sums(v: [Self; LANES]) -> Self {
         unsafe {
-            // Halves of v[i] and v[i + 4] side by side, so that lanes l and l + 4 meet first, as in `sum`.
+            // Halves of v[i] and v[i + 4] in one register, so that lanes l and l + 4 are added first, as in `sum`.
             let fold = |a: Avx2, b: Avx2| {
                 let low = _mm256_permute2f128_ps::<0x20>(a.0, b.0);
                 _mm256_add_ps(low, _mm256_permute2f128_ps::<0x31>(a.0, b.0))

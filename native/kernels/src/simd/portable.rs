@@ -4,7 +4,7 @@ use super::{EXP2, LANES, LOG2, ROOT_HALF, Simd};
 use crate::half::{float_to_half, half_to_float};
 use crate::isa::Isa;
 
-/// Plain Rust lanes, for machines without AVX2 and as a second opinion in tests.
+/// Plain Rust lanes, for machines without AVX2 and as a reference in tests.
 #[derive(Clone, Copy)]
 pub struct Portable([f32; LANES]);
 

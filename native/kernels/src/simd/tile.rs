@@ -1,4 +1,4 @@
-//! The register tile that all products stand on: six rows of sixteen sums in twelve registers, two more for a row of the
+//! The register tile of all products: six rows of sixteen sums in twelve registers, two more for a row of the
 //! right operand and one for an element of the left one.
 
 use super::{LANES, Simd};
@@ -77,8 +77,8 @@ pub unsafe fn step<V: Simd, const WIDE: usize, const ROW: usize>(
     }
 }
 
-/// `panels` times `rounds` times four steps, in assembly: twenty instructions per step, as short as they can be encoded. A
-/// core whose other hardware thread is busy dispatches half of the time, so every instruction besides the multiplications
+/// `panels` times `rounds` times four steps, in assembly: twenty instructions per step, with the shortest encodings. If the
+/// other hardware thread of a core is busy, each gets half of the issue slots, so every instruction besides the multiplications
 /// costs: prefetching the operands lost 10 % there and gained nothing on an otherwise idle core.
 ///
 /// # Safety

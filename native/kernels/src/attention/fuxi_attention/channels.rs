@@ -1,6 +1,6 @@
 //! The position and time channels of FuXi attention: O_c = A_c V for weights A_c that are a term of the relative bias,
-//! shared by all heads. A block of A_c is filled once and multiplied with every head's values; backward sums dO_c V^T
-//! over the heads of a group before it goes into the gradient of the table.
+//! shared by all heads. A block of A_c is computed once and multiplied with every head's values; backward sums dO_c V^T over the
+//! heads of a group before adding it to the gradient of the table.
 
 mod backward;
 
@@ -17,9 +17,9 @@ use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, Simd, dispatch};
 use backward::ChannelBackwardTask;
 
-/// Columns of `o` and `d_o` from one head to the next, in widths of a head.
+/// Column stride of `o` and `d_o` between heads, in units of the head width.
 pub const CHANNELS: usize = 3;
-/// The channels of this file and the terms of the bias they weigh by.
+/// The channels of this file and the bias terms that are their weights.
 const TERMS: [(usize, Term); 2] = [(0, Term::Position), (1, Term::Time)];
 
 /// What both directions read.
@@ -66,7 +66,7 @@ impl Channels<'_> {
         term != Term::Time || self.tables.has_time()
     }
 
-    /// Fills a square with one channel's weights: zero where a key is not visible, and below the last query.
+    /// Fills a square with one channel's weights: zero for invisible keys and beyond the last query.
     ///
     /// # Safety
     /// As [`Tables::fill`].
@@ -124,7 +124,7 @@ impl Channels<'_> {
         );
     }
 
-    /// Adds what the two channels contribute to dv (always adding) and to the tables' gradients.
+    /// Adds the two channels' contributions to dv (always accumulating) and to the tables' gradients.
     pub fn backward(&self, cx: &Ctx, d_o: Panels, dv: PanelsMut, tables: Option<&mut TableGrads>) {
         let plan = Plan::new(cx, Direction::Backward, self.offsets, &self.heads);
         let lay_out = |parts: &mut Parts| self.lay_out(parts);

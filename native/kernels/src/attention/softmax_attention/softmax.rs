@@ -1,4 +1,4 @@
-//! SoftmaxRule weights for the shared passes: forward keeps a running maximum and sum per query and rescales the result when
+//! Softmax weights for the shared passes: forward keeps a running maximum and sum per query and rescales the result when
 //! the maximum grows; backward has the final normaliser.
 
 use super::dropout_index;
@@ -18,14 +18,14 @@ pub struct SoftmaxRule {
     pub heads: usize,
 }
 
-/// Forward: the normaliser is not known before the last key.
+/// Forward: the normaliser is known only after the last key.
 #[derive(Clone, Copy)]
 pub struct OnlineSoftmax {
     pub softmax: SoftmaxRule,
     pub lse: MatMut, // [T, h], written when a query is finished
 }
 
-/// Backward: it is.
+/// Backward: the normaliser is known.
 #[derive(Clone, Copy)]
 pub struct KnownSoftmax {
     pub softmax: SoftmaxRule,
@@ -62,7 +62,7 @@ impl Weigh for OnlineSoftmax {
                 } else {
                     *so_far.state.add(row)
                 };
-                // Whole vectors from here on: what is not visible must not be the maximum.
+                // Whole vectors from here on: invisible keys must not be the maximum.
                 V::splat(f32::MIN).store(s.add(visible));
                 let mut most = V::splat(old);
                 for at in (0..visible).step_by(LANES) {

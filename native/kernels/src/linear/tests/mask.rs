@@ -1,10 +1,10 @@
-//! Dropout whose decisions forward leaves for backward.
+//! Dropout whose decisions forward stores for backward.
 
 use super::*;
 use crate::MatMut;
 use crate::fault::FaultKind;
 
-/// Forward and backward of a gated layer; backward reads `mask` after `change` had it.
+/// Forward and backward of a gated layer; `change` modifies `mask` in between.
 fn gated_with(cx: &Ctx, mask: &mut Option<Vec<i64>>, change: impl Fn(&mut [i64])) -> Vec<Padded> {
     let [t, m, d] = [100, 704, 20];
     let given = |seed, rows, cols| Padded::from(&numbers(seed, rows * cols), rows, cols);

@@ -66,7 +66,7 @@ pub(super) fn solve(cx: &Ctx, args: &FullSoftmax, divisor: f32, losses: &mut [f6
     rows.through_norm(cx, summed.to.as_ref(), args.dtable);
 }
 
-/// Turns a row of dot products into d loss / d (dot product).
+/// Converts a row of dot products to d loss / d (dot product).
 struct Softmax<'a> {
     positives: &'a [i32],
     inverse: f32,

@@ -1,6 +1,6 @@
 //! Softmax over the whole catalogue. Small catalogues keep a block of probabilities (`blocks`); large ones are streamed
-//! in rounds of items with a running log-sum-exp (`streamed`), in memory that does not depend on their size. The choice
-//! is by the number of items alone.
+//! in rounds of items with a running log-sum-exp (`streamed`), in memory independent of their size. The choice depends
+//! only on the number of items.
 //!
 //! T tokens, D width, V items.
 

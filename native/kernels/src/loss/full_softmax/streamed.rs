@@ -1,6 +1,6 @@
-//! Softmax over a large catalogue, streamed in rounds of items: a first pass keeps only a running maximum and sum of
-//! each token, a second one computes the logits again and turns them into gradients. Four products for the three that
-//! a stored softmax needs; nothing stored depends on the size of the catalogue.
+//! Softmax over a large catalogue, streamed in rounds of items: a first pass keeps only a running maximum and sum per token, a
+//! second one recomputes the logits and converts them to gradients. Four products instead of the three of a stored softmax;
+//! memory does not depend on the size of the catalogue.
 //!
 //! T tokens, D width, V items, S items of a round.
 
@@ -88,7 +88,7 @@ pub(super) fn solve(cx: &Ctx, args: &FullSoftmax, divisor: f32, losses: &mut [f6
     users.through_norm(cx, user_gradient.as_ref(), args.du);
 }
 
-/// What a token knows of the items that have passed.
+/// Running state of a token over the items so far.
 #[derive(Clone, Copy)]
 struct Running {
     /// The largest dot product.
@@ -119,14 +119,14 @@ impl Running {
     }
 }
 
-/// The column of a token's positive in a round of items that begins with `from`, if it is there.
+/// The column of a token's positive in the round of items from `from` on, if present.
 #[inline(always)]
 fn column(positive: i32, from: usize, n: usize) -> Option<usize> {
     let column = (positive as usize).wrapping_sub(from);
     (column < n).then_some(column)
 }
 
-/// First pass: a round's dot products go into each token's running sum.
+/// First pass: adds a round's dot products to each token's running sum.
 struct RunningSums<'a> {
     from: usize,
     positives: &'a [i32],
@@ -239,7 +239,7 @@ struct Weigh<'a> {
     from: usize,
     positives: &'a [i32],
     inverse: f32,
-    /// Of the loss in all of it, and of logits in dot products.
+    /// Factors from the token's loss to the mean, and from dot products to logits.
     scale: f32,
     sums: &'a [Running],
     weights: MatMut,

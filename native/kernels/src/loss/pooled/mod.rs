@@ -1,4 +1,4 @@
-//! Sampled losses whose negatives are one pool of rows for all tokens: logits and both gradients are dense products.
+//! Sampled losses with one pool of negatives for all tokens: logits and both gradients are matrix products.
 //!
 //! T tokens, D width, V items, P rows of the pool, S tokens of a block. Only S x P weights exist at a time.
 
@@ -28,7 +28,7 @@ const OP: &str = "pooled_loss";
 /// Weights of one block: 16 MB, or more if that leaves fewer tokens than [`LEAST`].
 const BLOCK: usize = 4 << 20;
 const LEAST: usize = 192;
-/// The logit of a masked row: adds nothing, and is no maximum.
+/// The logit of a masked row: contributes nothing and is never the maximum.
 const MASKED: f32 = -1e30;
 
 pub struct Pooled<'a> {
@@ -38,7 +38,7 @@ pub struct Pooled<'a> {
     pub vocabulary: usize, // V
     pub positives: &'a [i32], // [T], -1: this token is not trained
     pub pool: &'a [i32], // [P] ascending, padded with -1
-    /// The pool's rows, its places being [1, P]; absent: those of the table.
+    /// The pool's rows, with positions [1, P]; default: those of the table.
     pub fetched: Option<Fetched<'a>>,
     pub mask: Mask<'a>,
     pub objective: SharedObjective<'a>,
@@ -175,7 +175,7 @@ pub fn pooled_loss(cx: &Ctx, args: Pooled) -> Outcome {
     Ok(())
 }
 
-/// Turns a row of dot products into d loss / d (dot product).
+/// Converts a row of dot products to d loss / d (dot product).
 struct Weigh<'a> {
     from: usize,
     args: &'a Pooled<'a>,
@@ -185,14 +185,14 @@ struct Weigh<'a> {
     users: Mat,
     targets: Mat,
     keep: &'a [f32],
-    /// What is subtracted from each column's logits.
+    /// Subtracted from each column's logits.
     shift: &'a [f32],
     weights: MatMut,
     losses: Disjoint<'a, f64>,
 }
 
 impl Weigh<'_> {
-    /// Calls `each` with the columns that token `t` must not take for negatives.
+    /// Calls `each` with the masked columns of token `t`.
     #[inline(always)]
     fn masked(&self, t: usize, mut each: impl FnMut(usize)) {
         let mut mask = |id: i32| {
@@ -290,7 +290,7 @@ impl Finish for UserGradient<'_> {
     }
 }
 
-/// Returns how many rows the pool has.
+/// Returns the number of rows of the pool.
 fn check(args: &Pooled) -> Result<usize, crate::Fault> {
     let (tokens, width, items) = (args.u.rows, args.u.cols, args.table.rows());
     check_table(OP, "table", args.table, width)?;

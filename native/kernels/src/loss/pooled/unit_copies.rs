@@ -13,7 +13,7 @@ use crate::with_rows;
 /// Rows gathered by one task.
 const TILE: usize = 64;
 
-/// What rows are copied from: as they are, or with the factors that they were fetched with.
+/// Source of the copies: plain rows, or fetched rows with their factors.
 #[derive(Clone, Copy)]
 pub(super) enum Copied<'a> {
     Rows(Rows, Logit),

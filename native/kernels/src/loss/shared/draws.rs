@@ -10,13 +10,13 @@ use crate::simd::{LANES, Simd};
 
 /// The draws of one group.
 pub(super) struct Drawn<'a, E> {
-    /// Where the draws' rows are: the table, or rows fetched from it.
+    /// Source of the draws' rows: the table, or rows fetched from it.
     pub table: Mat<E>,
     /// Ids of the draws.
     pub drawn: &'a [i32],
     /// Their rows in `table`.
     pub at: &'a [i32],
-    /// What rows of `table` are multiplied by; absent: worked out from the rows.
+    /// Factors of the rows of `table`; default: computed from the rows.
     pub known: Option<&'a [f32]>,
     pub group: &'a Group<'a>,
 }
@@ -92,7 +92,7 @@ impl<E: Element> Drawn<'_, E> {
                 factor.store(factors.as_mut_ptr().add(from));
                 let count = LANES.min(draws - from);
                 for i in 0..k {
-                    // Of scalars only those whose owner is this token; the others copy them.
+                    // With scalars, only logits that this token owns; the others copy them.
                     let owns = i * per < from + count && from < (i + 1) * per;
                     if targets[i] < 0 && share == Share::Outputs || share == Share::Scalars && !owns {
                         continue;
@@ -125,5 +125,5 @@ impl<E: Element> Drawn<'_, E> {
     }
 }
 
-/// Passes over the rows at hand during which the next ones are prefetched.
+/// Passes over the current rows during which the next ones are prefetched.
 const ASKING: usize = 2;

@@ -1,5 +1,5 @@
-//! One group of tokens: the rows of its draws are read once for all of its tokens, in chunks that stay in the
-//! first-level cache, for logits and again for the users' gradients.
+//! One group of tokens: the rows of its draws are read once for all of its tokens, in chunks that stay in L1, for logits and again
+//! for the users' gradients.
 
 use super::draws::{Drawn, Positives};
 use super::{MOST, Share};
@@ -15,10 +15,10 @@ use crate::rows::{Element, Rows};
 use crate::simd::{Kernel, LANES, Simd};
 use crate::with_rows;
 
-/// Rows that meet all tokens of a group before the next ones are read; a multiple of [`LANES`].
+/// Rows per chunk, which are used for all tokens of a group before the next ones are read; a multiple of [`LANES`].
 const CHUNK: usize = 16;
 
-/// What all groups have in common.
+/// Shared by all groups.
 pub(super) struct Group<'a> {
     pub u: Mat,
     pub positives: &'a [i32],
@@ -44,7 +44,7 @@ impl Group<'_> {
         member < 0 || self.positives[member as usize] < 0
     }
 
-    /// Copies a positive's row to `own`; returns what it is multiplied by.
+    /// Copies a positive's row to `own`; returns its factor.
     ///
     /// # Safety
     /// This CPU has `V`'s instructions; the id is a row of the positives' table, and `own` holds a row rounded up to whole
@@ -169,7 +169,7 @@ impl<E: Element> Kernel for Groups<'_, E> {
                     }
                     let logits = &mut logits[i * padded..][..padded];
                     let keep = &keep[i * padded..][..padded];
-                    // Masked ones copy the positive's, which cannot move the maximum.
+                    // Masked ones copy the positive's, which does not affect the maximum.
                     for j in 1..padded {
                         if keep[j] == 0.0 {
                             logits[j] = logits[0];
@@ -227,7 +227,7 @@ impl<E: Element> Kernel for Groups<'_, E> {
     }
 }
 
-/// A draw's weight is the sum of what all tokens of the group gave it, and belongs to the token that drew it.
+/// A draw's weight is the sum over all tokens of the group, and belongs to the token that drew it.
 fn fold(weights: &mut [f32], sums: &mut [f32], padded: usize, per: usize) {
     let sum = &mut sums[..padded];
     sum.fill(0.0);

@@ -1,12 +1,12 @@
-//! Sampled losses with logit sharing: tokens form groups of k, and each token of a group takes the draws of all of
-//! them for its negatives. A row is fetched once and meets k tokens while it is in the first-level cache.
+//! Sampled losses with logit sharing: tokens form groups of k, and the draws of the whole group are negatives of each token. A
+//! row is fetched once and used for k tokens while it is in L1.
 //!
 //! T tokens, D width, V items, G groups of k tokens, R draws per token, N = k R draws of a group.
 //!
 //!   outputs  logits of a token's own output against the draws of the whole group (the paper's equation 2)
 //!   scalars  logits of each draw only against the output of the token that drew it; the others reuse the number. No
-//!            more dot products than without sharing, but the denominator of token i then holds e^(o_j . n) where
-//!            e^(o_i . n) belongs: right in the mean over tokens, not for each. Gradients are those of that loss.
+//!            more dot products than without sharing, but the denominator of token i then has e^(o_j . n) where
+//!            e^(o_i . n) belongs: correct in the mean over tokens, not for each. Gradients are those of that loss.
 
 mod draws;
 mod group;
@@ -31,7 +31,7 @@ use group::{Group, Groups};
 const OP: &str = "shared_loss";
 /// Groups of one task.
 const TILE: usize = 8;
-/// Most tokens of a group.
+/// Maximum tokens of a group.
 pub const MOST: usize = MAX_MEMBERS;
 
 /// What a group shares.

@@ -28,7 +28,7 @@ impl<const ROW: usize, const STEP: usize, const PANEL: usize> Kernel for Sum<ROW
     }
 }
 
-/// The tile against one multiply-add after the other, bit for bit, with every number of steps that its unrolled loop leave over.
+/// The tile against one multiply-add after the other, bit for bit, for every number of remaining steps after the unrolled loop.
 fn check_tile<const ROW: usize, const STEP: usize, const PANEL: usize>() {
     let place = |r: usize, k: usize| match PANEL {
         0 => r * ROW + k * STEP,

@@ -98,7 +98,7 @@ impl ChannelBackwardTask<'_> {
                     b: ColumnForm::packed(self.scratch.o).skip_rows(first),
                     c: self.scratch.dv.add(key * wide),
                     stride: wide,
-                    // An earlier strip of this block has seen these keys.
+                    // An earlier strip of this block has already added to these keys.
                     add: strip.start > 0 && position < query,
                     cols: width,
                 };

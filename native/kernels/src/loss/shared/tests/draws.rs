@@ -1,4 +1,4 @@
-//! Who shares draws with whom, and how many of them count.
+//! Which tokens share draws, and how many of them count.
 
 use super::*;
 
