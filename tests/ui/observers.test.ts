@@ -110,8 +110,8 @@ describe('Prometheus', () => {
     expect(parseAddress('9090')).toEqual({ host: '127.0.0.1', port: 9090 });
     expect(parseAddress('0.0.0.0:80')).toEqual({ host: '0.0.0.0', port: 80 });
     expect(parseAddress('[::1]:80')).toEqual({ host: '::1', port: 80 });
-    expect(() => parseAddress('here')).toThrow(/no address/);
-    expect(() => parseAddress(':99999')).toThrow(/no address/);
+    expect(() => parseAddress('here')).toThrow(/not an address/);
+    expect(() => parseAddress(':99999')).toThrow(/not an address/);
   });
 
   test('the figures are those of the events', async () => {
