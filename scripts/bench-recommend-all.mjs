@@ -1,5 +1,5 @@
-// `turbogr recommend --all` for a million synthetic users: how long it takes, and how much memory. Resident memory is that of the
-// process that writes the lists, asked four times a second.
+// Time and memory of `turbogr recommend --all` for a million synthetic users. Resident memory is that of the process that writes the
+// lists, polled four times a second.
 //
 //   node scripts/bench-recommend-all.mjs [--users 1000000] [--items 20000] [--length 12] [--out parquet|csv|jsonl]
 import { execFileSync, spawn } from 'node:child_process';

@@ -1,6 +1,6 @@
 // `turbogr serve` under load from another process on loopback: requests/s, p50 and p99 at 1, 16 and 64 connections, for a
 // catalogue of 100,000 items, histories of 200 events, k = 10. With --python <interpreter that has torch, fastapi, uvicorn
-// and safetensors> the same weights are served by PyTorch behind uvicorn and loaded the same way, beside it.
+// and safetensors> the same weights are also served by PyTorch behind uvicorn, under the same load.
 //
 //   node scripts/bench-serve.mjs [--seconds 5] [--size micro] [--python venv/bin/python]
 import { execFileSync, spawn } from 'node:child_process';
@@ -66,7 +66,7 @@ async function measure() {
       : undefined;
     if (theirs) await compare(ours.url, theirs.url);
     for (const connections of CONNECTIONS) {
-      // By turns, so that both meet the same machine.
+      // Interleaved, so that both see the same machine conditions.
       for (const [name, server] of Object.entries({ turbogr: ours, ...(theirs && { pytorch: theirs }) })) {
         const figures = await inChild(server.url, connections);
         console.log(JSON.stringify({ name, connections, ...figures }));
@@ -138,7 +138,7 @@ async function inChild(url, connections) {
   return JSON.parse(text);
 }
 
-/** Closed loop: each connection asks again when it is answered. */
+/** Closed loop: each connection sends the next request when it gets its answer. */
 async function load(url, connections) {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const bodies = Array.from({ length: 64 }, (_, n) => JSON.stringify(question(n)));
@@ -162,7 +162,7 @@ async function load(url, connections) {
       });
       sent.on('error', fail).end(body);
     });
-  await Promise.all(Array.from({ length: connections }, (_, n) => ask(n))); // connects and warms up
+  await Promise.all(Array.from({ length: connections }, (_, n) => ask(n))); // connect and warm up
   times.length = 0;
   const start = performance.now();
   const end = start + seconds * 1000;

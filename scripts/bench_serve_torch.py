@@ -1,4 +1,4 @@
-"""The yardstick of bench-serve.mjs: the same HSTU with the same weights in PyTorch behind FastAPI and uvicorn, as a Python
+"""The reference of bench-serve.mjs: the same HSTU with the same weights in PyTorch behind FastAPI and uvicorn, as a Python
 team would write it: bias by table lookups, attention as dense products, one request at a time per worker thread.
 
     python scripts/bench_serve_torch.py weights.safetensors store/items.safetensors

@@ -1,4 +1,4 @@
-// The documentation as a small site: static HTML without scripts, nothing from the network, light and dark.
+// Builds the documentation as a small site: static HTML without scripts or network resources, light and dark.
 //
 //   npm run docs [-- out]     default: dist/docs
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { readApi } from './docs/api.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Sections of the menu; a page that none names comes under "More". */
+/** Sections of the menu; unlisted pages are under "More". */
 const MENU = {
   Start: ['index', 'guide', 'installing', 'recipes'],
   Use: [
@@ -46,7 +46,7 @@ function apiPage() {
     ({ name, comment, declaration }) =>
       `## ${name}\n\n${comment.replaceAll(/\{@link (\w+)\}/g, '`$1`')}\n\n\`\`\`ts\n${declaration}\n\`\`\``,
   );
-  return `# API\n\nEverything that \`import ... from 'turbogr'\` offers, from the types of the package.\n\n${sections.join('\n\n')}\n`;
+  return `# API\n\nAll exports of \`import ... from 'turbogr'\`, from the package's types.\n\n${sections.join('\n\n')}\n`;
 }
 
 export function buildDocs(out) {
@@ -98,7 +98,7 @@ function render(text, link) {
   return { html, title };
 }
 
-/** Where a link of the Markdown leads on the site; a file of the repository that is no page loses its address. */
+/** Target of a Markdown link on the site; links to repository files that are not pages are removed. */
 function siteLink(href, names, complain) {
   if (/^(https?:|#)/.test(href)) return href;
   const [path, anchor] = href.split('#');

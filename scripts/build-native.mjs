@@ -21,7 +21,7 @@ if (found.status !== 0) {
 const [, version] = /cargo (\S+)/.exec(found.stdout) ?? [];
 if (compare(version, wanted) < 0) fail(`cargo ${version} is too old for the native core. ${REMEDY}`);
 
-// With `--probes`: a second addon for tests, native/turbogr-probes.node, which can also panic, delay and leave out waits.
+// With `--probes`: a second addon for tests, native/turbogr-probes.node, which can also panic, delay and skip waits.
 const probes = process.argv.includes('--probes');
 const target = process.env.TURBOGR_RUST_TARGET; // for cross builds: a Rust target triple
 const flags = [...(target ? ['--target', target] : []), ...(probes ? ['--features', 'probes'] : [])];
@@ -39,11 +39,11 @@ const library =
   { darwin: 'libturbogr_binding.dylib', win32: 'turbogr_binding.dll' }[process.platform] ?? 'libturbogr_binding.so';
 const built = join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), target ?? '', 'release', library);
 const addon = join(root, 'native', probes ? 'turbogr-probes.node' : 'turbogr.node');
-// A new inode and a rename: a process that has the old addon mapped keeps it.
+// A new inode and a rename: processes that have mapped the old addon keep it.
 copyFileSync(built, `${addon}.${process.pid}`);
 renameSync(`${addon}.${process.pid}`, addon);
 
-/** Whether a clone now has the prebuilt core; nothing of the lock file changes. */
+/** Installs the prebuilt core in a clone, without changing the lock file; returns whether that worked. */
 function installPrebuilt() {
   if (!existsSync(join(root, 'scripts', 'targets.mjs'))) return false; // an installed package: npm has chosen already
   const musl = process.platform === 'linux' && !process.report.getReport().header.glibcVersionRuntime;

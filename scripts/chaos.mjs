@@ -1,5 +1,5 @@
-// Kills, stops and cuts off ranks of 2-to-4-rank runs at random moments, 200 times, resuming each time on another number of
-// ranks: the long form of tests/cluster/chaos.test.ts. About ten minutes on an idle machine; needs an MPI, and root for cutting.
+// Kills, stops and disconnects ranks of 2-to-4-rank runs at random moments, 200 times, resuming each time on another number of
+// ranks: the long form of tests/cluster/chaos.test.ts. About ten minutes on an idle machine; needs MPI, and root to disconnect.
 //
 //   npm run build && node scripts/chaos.mjs [--faults 200] [--seed 1] [--limit 10]
 import { spawnSync } from 'node:child_process';

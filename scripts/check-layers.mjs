@@ -1,4 +1,4 @@
-// Imports go down only, and siblings do not import each other: the layers of ARCHITECTURE.md, enforced.
+// Enforces the layers of ARCHITECTURE.md: imports go down only, and siblings do not import each other.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

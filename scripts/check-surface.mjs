@@ -1,5 +1,5 @@
-// One name for an op in every layer: the addon's table, the kernel and the TypeScript function must agree, forward comes
-// with backward, and nothing calls an op that the addon does not have.
+// Checks that ops have the same name in every layer: the addon's table, the kernel and the TypeScript function must agree, forward
+// comes with backward, and no op is called that the addon does not have.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,8 +13,8 @@ function sources(folder, ending) {
     .map(file => ({ ...file, path: file.path.slice(root.length), text: readFileSync(file.path, 'utf8') }));
 }
 
-// Clocks and yardsticks are enqueued by name where they are needed; they are no part of a model. Exchanges between ranks
-// move bytes (src/dist/comm): there is no kernel to them.
+// Clocks and reference measurements are enqueued by name where needed; they are not part of a model. Exchanges between ranks only
+// move bytes (src/dist/comm): they have no kernel.
 const MEASURES = new Set(['clock', 'fma_peak', 'read_bandwidth']);
 const EXCHANGES = new Set([
   'comm_all_to_all_v',

@@ -1,4 +1,4 @@
-// The system's Chromium for tests and pictures: where it is, and how it is started so that it talks to nobody.
+// Finds and starts the system's Chromium for tests and screenshots, without network access.
 import { spawnSync } from 'node:child_process';
 import { chromium } from 'playwright-core';
 
@@ -14,7 +14,7 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** Path of the browser, or undefined where there is none. */
+/** Path of the browser, if any. */
 export function findChromium() {
   if (process.platform === 'win32') return undefined;
   for (const name of NAMES) {
@@ -30,7 +30,7 @@ export async function launchChromium(profile) {
   if (!executablePath) throw new Error(`none of ${NAMES.join(', ')} is on the PATH`);
   const context = await chromium.launchPersistentContext(profile, { executablePath, args: FLAGS });
   return {
-    /** A page of its own; `options` as of Playwright's `newContext`. */
+    /** A page in a new context; `options` as for Playwright's `newContext`. */
     newPage: async ({ viewport, colorScheme } = {}) => {
       const page = await context.newPage();
       if (viewport) await page.setViewportSize(viewport);

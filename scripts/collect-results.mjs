@@ -1,6 +1,6 @@
-// Collects the reports of finished runs into docs/results.json and the table of docs/results.md, so that no figure there
-// is typed by hand. A row is known by its command and its split's fingerprint; a newer run replaces an older one. Runs
-// without a recipe, whose settings were chosen from the log, have a table of their own beside the baselines.
+// Collects the reports of finished runs into docs/results.json and the tables of docs/results.md, so that no figure is typed by
+// hand. A row is identified by its command and its split's fingerprint; a newer run replaces an older one. Runs without a recipe,
+// with settings chosen from the log, have a separate table with the baselines.
 //
 //   node scripts/collect-results.mjs "MovieLens 1M, order_unstable" runs/ml-1m-hstu runs/ml-1m-sasrec ...
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ const METRICS = ['hr@1', 'hr@10', 'ndcg@10', 'hr@50', 'hr@200', 'ndcg@200', 'mrr
 const jsonPath = join(docs, 'results.json');
 const read = path => JSON.parse(readFileSync(path, 'utf8'));
 
-/** `a.b=value` of every key in which a config differs from that of its recipe. */
+/** `a.b=value` for every key in which a config differs from its recipe. */
 function changes(config, recipe, path = '') {
   return Object.keys(config).flatMap(key => {
     const [mine, its, name] = [config[key], recipe?.[key], `${path}${key}`];
@@ -102,7 +102,7 @@ const recipes = tableOf(
     ]),
 );
 
-/** Rows that differ in nothing but the seed, where there are several: mean, and the lowest and highest. */
+/** Groups of rows that differ only in the seed: mean, lowest and highest. */
 const bySetting = new Map();
 for (const row of rows.filter(({ recipe }) => recipe)) {
   const setting = `${row.command.replace(/ --seed \d+/, '')} ${row.fingerprint}`;
@@ -128,7 +128,7 @@ const seeds = tableOf(
 
 const RANKERS = ['model', 'alone', 'popularity', 'markov', 'recency', 'blend'];
 const triple = metrics => ['hr@1', 'hr@10', 'ndcg@10'].map(name => figure(metrics ?? {}, name)).join(' / ');
-/** By how much the model's ndcg@10 is above the best of popularity, Markov and recency. */
+/** The model's ndcg@10 relative to the best of popularity, Markov and recency. */
 const lead = row => {
   const best = Math.max(...['popularity', 'markov', 'recency'].map(name => row[name]['ndcg@10'].value));
   return `${(100 * (row.model['ndcg@10'].value / best - 1)).toFixed(0)} %`;

@@ -1,5 +1,5 @@
-// Adds to package-lock.json the optional binaries of other platforms that this registry did not offer. `npm install`
-// leaves such packages out, `npm ci` then refuses the lock. Run by `npm run lock`, after a dependency has changed.
+// Adds optional binaries of other platforms that this registry did not offer to package-lock.json. `npm install` omits such packages,
+// and `npm ci` then refuses the lock file. Run by `npm run lock`, after a dependency has changed.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const SYSTEMS = ['android', 'darwin', 'freebsd', 'openharmony', 'win32', 'linux'];

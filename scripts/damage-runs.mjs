@@ -1,9 +1,9 @@
-// Damages runs, stores, checkpoints and bundles, and uses them: every use must give the same results as before or be refused
-// with a reason. Counts what happened; anything silent, raw, dead or hanging is printed, and the exit status is 1.
+// Damages runs, stores, checkpoints and bundles, and uses them: every use must give the same results as before or be refused with a
+// reason. Counts the outcomes; silent differences, raw errors, crashes and hangs are printed, and the exit status is 1.
 //
 //   npm run build && node scripts/damage-runs.mjs [--mutations 5000] [--seed 1] [--first 0]
 //
-// A fault is printed with its number: --first <number> --mutations 1, with the same --seed, makes it again.
+// A fault is printed with its number: --first <number> --mutations 1, with the same --seed, reproduces it.
 import { fork } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ const { values } = parseArgs({
   },
 });
 const HANGS_AFTER_MS = 60_000;
-/** What is damaged in turn: most of it is runs. */
+/** What is damaged in rotation: mostly runs. */
 const KINDS = ['run', 'finished', 'run', 'finished', 'run', 'finished', 'bundle'];
 const CHILD = fileURLToPath(new URL('damage/use-run.mjs', import.meta.url));
 
@@ -35,7 +35,7 @@ const CONFIG = {
   checkpoint: { every: 3, keep: 3 },
 };
 
-/** A run that was stopped in the middle, so that there is something to resume; the same when it has ended; its bundle. */
+/** An interrupted run, to be resumed; the same run when finished; its bundle. */
 async function makeSoundThings(folder) {
   const log = join(folder, 'log.csv');
   await synthesize({ out: log, users: 24, videos: 50, meanLength: 14, margin: false });
@@ -44,13 +44,13 @@ async function makeSoundThings(folder) {
     if (event.kind === 'checkpoint' && event.step >= 9) stop.abort();
   };
   const { reason } = await train({ data: log, run: join(folder, 'run'), config: CONFIG, signal: stop.signal, onEvent });
-  if (reason !== 'interrupted') throw new Error(`the run was to be interrupted, and ended by ${reason}`);
+  if (reason !== 'interrupted') throw new Error(`the run should have been interrupted, but ended by ${reason}`);
   cpSync(join(folder, 'run'), join(folder, 'finished'), { recursive: true });
   await resume(join(folder, 'finished'));
   await exportBundle(join(folder, 'finished'), join(folder, 'bundle'));
 }
 
-/** A child that uses damaged things one after the other, and is replaced when it dies or hangs. */
+/** A child process that uses damaged files, and is replaced when it dies or hangs. */
 class User {
   #folder;
   #child;
@@ -88,7 +88,7 @@ class User {
     const child = fork(CHILD, [this.#folder], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
     await new Promise((resolve, reject) => {
       child.once('message', resolve);
-      child.once('exit', code => reject(new Error(`the sound run cannot be used: status ${code}`)));
+      child.once('exit', code => reject(new Error(`the undamaged run cannot be used: status ${code}`)));
     });
     return child;
   }

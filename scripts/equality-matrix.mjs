@@ -1,10 +1,10 @@
-// The equality matrix: every model, loss and table optimiser of tests/cluster/ways.ts, on 1 to 4 ranks, with 1 and 2 threads,
-// in every group size, overlapped and not, two and six lanes under way, rows read fresh, stale and exact; under every MPI of
-// this machine. All ways of a kind must end with the same digest and losses.
+// The equality matrix: every model, loss and table optimiser of tests/cluster/ways.ts, on 1 to 4 ranks, with 1 and 2 threads, in
+// every group size, overlapped or not, with two and six lanes in flight, rows read fresh, stale and exact; under every MPI of
+// this machine. All combinations of a kind must end with the same digest and losses.
 //
 //   node scripts/equality-matrix.mjs [--pairs] [--steps 50] [--setting <part of a name>] [--mpi openmpi|mpich]
 //
-// --pairs: a subset in which every two values of different columns meet at least once (what CI runs).
+// --pairs: a pairwise-covering subset (what CI runs).
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -39,7 +39,7 @@ const LAYOUTS = [
   [4, 2],
   [4, 4],
 ];
-/** Overlap, and lanes under way: without overlap there is one. */
+/** Overlap, and lanes in flight: one without overlap. */
 const ORDERS = [
   ['off', 2],
   ['on', 2],
@@ -66,7 +66,7 @@ function pairsOf(combination) {
   return entries.flatMap((one, i) => entries.slice(i + 1).map(other => `${one}, ${other}`));
 }
 
-/** Greedy: always the first of those that bring the most pairs that are still missing. */
+/** Greedy cover: always the first combination that adds the most missing pairs. */
 function coverPairs(all) {
   const missing = new Set(all.flatMap(pairsOf));
   const chosen = [];
@@ -85,7 +85,7 @@ function wayFor({ setting, staleness, layout, threads, order }) {
   return wayOf(setting, { ranks, groupSize, threads, overlap, pipeline: Number(pipeline), staleness });
 }
 
-/** What the ways end with, in one start of the ranks. */
+/** Results of several combinations, in one launch of the ranks. */
 function train(mpi, store, ways) {
   const args = [main, 'launch', '--mpi', mpi, '-n', '4', program, store, values.steps, JSON.stringify(ways)];
   const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 1 << 28 });
@@ -114,7 +114,7 @@ const chosen = values.pairs
   ? [...new Set([...all.filter(one => one.mpi === kinds[0] && isReference(one)), ...coverPairs(all)])]
   : all;
 const folder = mkdtempSync(join(tmpdir(), 'turbogr-matrix-'));
-/** By kind of way, what the first one of it ended with. */
+/** By kind, the result of its first combination. */
 const expected = new Map();
 let [compared, different] = [0, 0];
 const started = performance.now();

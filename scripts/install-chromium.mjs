@@ -1,5 +1,5 @@
-// Installs the browser that the tests of the dashboard use, where that is safe: on a CI machine (CI=true) that is Debian and
-// lets us be root. Anywhere else it does nothing, and the tests skip and say why.
+// Installs the browser for the dashboard tests, only where that is safe: on a Debian CI machine (CI=true) with root access. Elsewhere
+// it does nothing, and the tests are skipped with a reason.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { findChromium } from './chromium.mjs';

@@ -1,5 +1,5 @@
-// Installs both MPIs and the network tools that the cluster tests use, where that is safe: on a CI machine (CI=true) that
-// is Debian or Ubuntu and lets us be root. Anywhere else it does nothing, and the tests skip and say why.
+// Installs both MPIs and the network tools for the cluster tests, only where that is safe: on a Debian or Ubuntu CI machine (CI=true)
+// with root access. Elsewhere it does nothing, and the tests are skipped with a reason.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 

@@ -1,6 +1,6 @@
-// Kills training at single file-system calls and resumes it: the final weights must be those of the undisturbed run.
-// Every call that changes a file (openat for writing, write, fsync, rename, unlink, mkdir, link) of the process is a place to
-// die. strace (Linux; package "strace") delivers SIGKILL on entering the n-th call of a kind, so every place is hit exactly.
+// Kills training at individual file-system calls and resumes it: the final weights must equal those of the uninterrupted run. Every
+// call that changes a file (openat for writing, write, fsync, rename, unlink, mkdir, link) is a kill point. strace (Linux; package
+// "strace") delivers SIGKILL on entering the n-th call of a kind, so every point is hit exactly.
 //
 //   npm run build && node scripts/kill-at-syscalls.mjs [--runs 30] [--seed 1]
 import { spawnSync } from 'node:child_process';
@@ -53,13 +53,13 @@ function execute({ command, args }, expected) {
   throw new Error(`${command} ${args.join(' ')}\nended with ${signal ?? status}\n${stderr}`);
 }
 
-/** The lines of the report that say which weights there are, after how many steps. */
+/** The lines of the report with the digest and the number of steps. */
 const weights = run =>
   readFileSync(join(run, 'report.json'), 'utf8')
     .match(/^ {2}"(digest|step)": .*$/gm)
     .join();
 
-/** Numbers from a seed, the same ones each time (Park and Miller). */
+/** Reproducible random numbers from a seed (Park and Miller). */
 let state = Number(values.seed);
 const below = limit => (state = (state * 48271) % 2147483647) % limit;
 

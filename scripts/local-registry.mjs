@@ -1,5 +1,5 @@
-// A registry on loopback that offers a few tarballs and sends every other question to the real one: `npm install turbogr`
-// can be tried before anything is published. For tests and scripts/try-install.mjs.
+// A local npm registry that serves a few tarballs and forwards other requests to the real one, to try `npm install turbogr` before
+// anything is published. For tests and scripts/try-install.mjs.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
-// A table four times larger than the memory that a process may have: in a mapped file it trains, to the same bits as a table
-// in memory without the limit; in memory, under the limit, it is refused. The limit is `ulimit -d`, which counts all private
-// memory of a process and not the pages of mapped files. Linux. Needs the built command line: npm run build.
+// Trains a table four times larger than the memory limit of the process: memory-mapped it trains, with the same bits as a table in
+// memory without the limit; in memory, under the limit, it is refused. The limit is `ulimit -d`, which counts all private memory of
+// a process but not the pages of mapped files. Linux. Needs the built command line: npm run build.
 //
 //   node scripts/mapped-table.mjs [--rows 5500000] [--limit 700] [--steps 3] [--folder /tmp]
 //
@@ -35,7 +35,7 @@ function compare() {
   const mapped = run('mapped', LIMIT);
   console.log(`mapped, at most ${LIMIT} MB: ${mapped.out.trim() || `ended with ${mapped.status}: ${mapped.error}`}`);
   const refused = run('memory', LIMIT);
-  console.log(`in memory, at most ${LIMIT} MB: ${refused.status === 0 ? 'it trained' : 'refused, as it should be'}`);
+  console.log(`in memory, at most ${LIMIT} MB: ${refused.status === 0 ? 'it trained' : 'refused, as expected'}`);
   const memory = run('memory');
   console.log(`in memory, no limit: ${memory.out.trim() || memory.error}`);
   const digest = ({ out }) => /digest (\w+)/.exec(out)?.[1];

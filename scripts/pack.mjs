@@ -1,5 +1,5 @@
-// The tarballs of a release: the main package, or the platform package around a built addon. The platform packages are
-// named as optional dependencies only here, so that a clone's lock file knows none that are not published yet.
+// Packs the tarballs of a release: the main package, or the platform package around a built addon. The platform packages are listed
+// as optional dependencies only here, so that a clone's lock file contains no unpublished ones.
 //
 //   node scripts/pack.mjs main [--out folder]
 //   node scripts/pack.mjs linux-x64-gnu [--addon native/turbogr.node] [--out folder]
@@ -32,7 +32,7 @@ export function packPlatform(name, { addon = join(root, 'native', 'turbogr.node'
   if (!target) throw new Error(`unknown platform "${name}"; there are ${TARGETS.map(entry => entry.name).join(', ')}`);
   return withStage(stage => {
     copyFileSync(addon, join(stage, 'turbogr.node'));
-    // MSVC keeps symbols in a file of their own.
+    // MSVC keeps symbols in a separate file.
     if (target.os === 'linux') execFileSync('strip', ['--strip-unneeded', join(stage, 'turbogr.node')]);
     if (target.os === 'darwin') execFileSync('strip', ['-x', join(stage, 'turbogr.node')]);
     copyFileSync(join(root, 'LICENSE'), join(stage, 'LICENSE'));
@@ -42,7 +42,7 @@ export function packPlatform(name, { addon = join(root, 'native', 'turbogr.node'
   });
 }
 
-/** What `npm pack` would take of the clone as it is. */
+/** The files that `npm pack` would include from the clone. */
 export function listFiles() {
   return JSON.parse(npm(['pack', '--dry-run', '--json', '--ignore-scripts'], root))[0];
 }

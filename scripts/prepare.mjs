@@ -1,13 +1,12 @@
-// npm's `prepare`: what makes a clone, `npm pack` in it, or an install from git usable. TypeScript is
-// compiled and the dashboard built; the native core is built where there is cargo, or installed prebuilt. Without either
-// it still ends well: the command says what to do.
+// npm's `prepare` script, for a clone, `npm pack` in it, or an install from git: compiles TypeScript, builds the dashboard, and builds
+// the native core with cargo or installs a prebuilt one. Without either it still succeeds: the command then says what to do.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const options = { cwd: root, stdio: ['ignore', 2, 2] }; // stdout belongs to npm: `npm pack` prints the file's name there
+const options = { cwd: root, stdio: ['ignore', 2, 2] }; // stdout is reserved for npm: `npm pack` prints the file name there
 const node = (...args) => spawnSync(process.execPath, args, options).status === 0;
 
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');

@@ -1,12 +1,11 @@
-// What ways to use negatives give in quality: ML-1M (or another log), several seeds each, mean and spread of the test
-// figures, beside the paper's Table 8. Every run has checkpoints, and a script that is started again goes on where it was
-// ended, run by run, seed by seed. Validation comes once, at the end: no epoch is chosen. Needs the built command line:
-// npm run build.
+// Quality of the configurations of negatives: ML-1M (or another log), several seeds each, mean and spread of the test figures, next
+// to the paper's Table 8. Every run has checkpoints, and a restarted script resumes, run by run, seed by seed. Validation only at
+// the end: no epoch is chosen. Needs the built command line: npm run build.
 //
 //   node scripts/quality-negatives.mjs STORE [--out quality-negatives] [--seeds 3] [--only '64 real']
 //     [--recipe ml-1m-hstu] [--set epochs=12 --set optimizer.schedule.kind=cosine]      settings of all runs
-//   node scripts/quality-negatives.mjs STORE --table     prints the table of what is there
-//   node scripts/quality-negatives.mjs STORE --quick     one epoch of a small model: that it runs
+//   node scripts/quality-negatives.mjs STORE --table     prints the table of finished runs
+//   node scripts/quality-negatives.mjs STORE --quick     one epoch of a small model: a smoke test
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -16,7 +15,7 @@ import { parseArgs } from 'node:util';
 
 const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 
-/** By name: settings of a run, and what the paper's Table 8 has for it (HR@100, HR@1000, NDCG@10, NDCG@200). */
+/** By name: settings of a run, and the paper's Table 8 figures (HR@100, HR@1000, NDCG@10, NDCG@200). */
 const WAYS = {
   '128 real': { set: ['count=128'], paper: 'small .1020 .3174 .0114 .0331; large .0235 .3204 .0123 .0347' },
   '128 real, FP16': { set: ['count=128', 'storage=f16'] },
@@ -44,7 +43,7 @@ const { values, positionals } = parseArgs({
   },
 });
 const [store] = positionals;
-if (store === undefined) fail('Name a store, as `turbogr prepare` makes it: node scripts/quality-negatives.mjs STORE');
+if (store === undefined) fail('Name a store made by `turbogr prepare`: node scripts/quality-negatives.mjs STORE');
 const names = values.only ?? Object.keys(WAYS);
 for (const name of names) if (!(name in WAYS)) fail(`no way "${name}"; there are: ${Object.keys(WAYS).join('; ')}`);
 const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => i + 1);
@@ -55,7 +54,7 @@ const text = tableOf();
 writeFileSync(join(values.out, 'table.md'), text);
 process.stdout.write(text);
 
-/** Seeds one after the other, so that the table fills evenly. A run that has ended is left as it is. */
+/** Seed by seed, so that the table fills evenly. Finished runs are skipped. */
 function train(name, seed) {
   const run = runOf(name, seed);
   if (figuresOf(name, seed)) return;
@@ -70,14 +69,14 @@ function train(name, seed) {
   const args = ['train', store, '--run', run, '--recipe', values.recipe, ...flags];
   console.error(`${name}, seed ${seed}: turbogr ${args.join(' ')}`);
   const { status } = spawnSync(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
-  if (status !== 0) fail(`it ended with ${status}; start the script again to go on with this run`);
+  if (status !== 0) fail(`it ended with status ${status}; start the script again to resume this run`);
 }
 
 function runOf(name, seed) {
   return join(values.out, `${name.replaceAll(/[^\w]+/g, '-')}-seed-${seed}`);
 }
 
-/** Test figures of a run that came to its end, by name. */
+/** Test figures of a finished run, by name. */
 function figuresOf(name, seed) {
   const path = join(runOf(name, seed), 'report.json');
   if (!existsSync(path)) return undefined;

@@ -1,8 +1,8 @@
-// Trains the rows of docs/results.md one after the other: recipes x protocols x seeds on MovieLens 1M. A finished row is
-// skipped and an interrupted one goes on, so it may be stopped at any time and run for hours in pieces.
+// Trains the rows of docs/results.md one after the other: recipes x protocols x seeds on MovieLens 1M. Finished rows are skipped and
+// an interrupted one is resumed, so it may be stopped at any time.
 //
-//   node scripts/quality-table.mjs --list                        # what there is, and what is finished
-//   node scripts/quality-table.mjs --only hstu --seeds 1         # some of it
+//   node scripts/quality-table.mjs --list                        # all rows, and which are finished
+//   node scripts/quality-table.mjs --only hstu --seeds 1         # a subset
 //   node scripts/quality-table.mjs --collect                     # finished rows into docs/results.{md,json}
 //
 // Protocols: `ours` trains on all but the last two events and chooses the epoch on the second-last; `published` trains on all but
@@ -60,7 +60,7 @@ function isFinished({ run }) {
   return existsSync(report) && JSON.parse(readFileSync(report, 'utf8')).reason !== 'interrupted';
 }
 
-/** Ends this script too when the command was stopped or failed. */
+/** Also exits if the command was stopped or failed. */
 function turbogr(args) {
   const { status, signal } = spawnSync(process.execPath, [join(root, 'dist/cli/main.js'), ...args], {
     stdio: 'inherit',

@@ -1,4 +1,4 @@
-// Removes what the compiler once wrote to dist for a source that has moved since: it would still be importable, and packed.
+// Removes compiler output in dist whose source no longer exists: it would still be importable, and packed.
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ if (existsSync(dist)) removeStale(dist);
 function removeStale(folder) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
-    if (path === join(dist, 'web') || path === join(dist, 'docs')) continue; // not the compiler's
+    if (path === join(dist, 'web') || path === join(dist, 'docs')) continue; // not compiler output
     if (entry.isDirectory()) {
       removeStale(path);
       if (readdirSync(path).length === 0) rmdirSync(path);

@@ -1,6 +1,6 @@
-// Pictures of the dashboard for docs/: two finished runs, a live one, dark, phone width, a comparison.
+// Screenshots of the dashboard for docs/: two finished runs, a live one, dark, phone width, a comparison.
 //
-//   node scripts/screenshots.mjs <folder with two finished runs and one that trains now> [out]
+//   node scripts/screenshots.mjs <folder with two finished runs and one in training> [out]
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

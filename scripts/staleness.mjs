@@ -1,6 +1,6 @@
-// What stale rows, and rows sent in FP16, do to quality: trains the same run with staleness 0, 1 and 2 and several seeds, and prints HR@10 and NDCG@10
-// on the test events with their spread, beside alpha, the share of rows that were read before an update that changed them.
-// docs/semi-async.md has the theory. Without a log it makes a small one.
+// Effect of stale rows, and of rows sent in FP16, on quality: trains the same run with staleness 0, 1 and 2 and several seeds, and
+// prints HR@10 and NDCG@10 on the test events with their spread, and alpha, the share of rows that were read before an update that
+// changed them. Theory: docs/semi-async.md. Without a log it generates a small one.
 //
 //   npm run build && node scripts/staleness.mjs [--log events.csv ...] [--seeds 3] [--staleness 0 ...] [--wire f16]
 //     [--set key=value ...] [--out folder] [--json] [-- prepare flags]
@@ -44,7 +44,7 @@ function ownLog() {
   return path;
 }
 
-/** Rows can be fetched ahead where a step reads some of them and changes only those; few negatives leave most alone. */
+/** Rows can be fetched ahead only if a step reads and changes a subset of them; few negatives keep that subset small. */
 const NEEDED = [
   'loss.kind=sampled-softmax',
   'loss.negatives.count=128',

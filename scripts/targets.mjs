@@ -1,5 +1,5 @@
-// The platforms that get a prebuilt binary, and the package.json of each: what `npm` needs to pick the right one, and what
-// the release workflow needs to build it.
+// The platforms with a prebuilt binary, and the package.json of each: for npm to select the right one, and for the release workflow
+// to build it.
 import { readFileSync } from 'node:fs';
 
 export const TARGETS = [
@@ -33,7 +33,7 @@ export function platformManifest(target) {
   };
 }
 
-/** Provenance binds a package to the repository that built it, so the workflow's own is named. */
+/** Provenance binds a package to the repository that built it, so the workflow's repository is named. */
 function publishing() {
   const { GITHUB_REPOSITORY: repository } = process.env;
   const url = `git+https://github.com/${repository}.git`;
@@ -44,8 +44,8 @@ function publishing() {
 }
 
 /**
- * package.json as it is published: with the platform packages, without what only a clone can do. The clone's own is
- * private, so that nothing but the release workflow publishes.
+ * The published package.json: with the platform packages, without scripts that only work in a clone. The clone's package.json is
+ * private, so that only the release workflow can publish.
  */
 export function publishedManifest() {
   const { scripts, devDependencies: _none, private: _clone, ...manifest } = mainManifest();

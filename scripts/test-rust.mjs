@@ -1,4 +1,4 @@
-// Formatting, lints and tests of the Rust workspace, in the order in which a mistake is cheapest to see.
+// Formatting, lints and tests of the Rust workspace, cheapest first.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

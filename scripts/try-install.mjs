@@ -1,6 +1,6 @@
-// What a newcomer does, on a machine whose PATH has no cargo: the tarballs of this platform are packed and offered by a
-// registry on loopback; `npm install turbogr` in an empty project (or, with --clone, the README's commands in a fresh
-// clone); a small log is made, trained on, and asked for a recommendation. Prints the seconds of each part.
+// Tries the first steps of a new user without cargo on the PATH: packs the tarballs of this platform, serves them from a local
+// registry, runs `npm install turbogr` in an empty project (or, with --clone, the README's commands in a fresh clone), generates a
+// small log, trains on it and gets a recommendation. Prints the seconds of each part.
 //
 //   node scripts/try-install.mjs [--clone] [--json]
 import { execFileSync, spawn } from 'node:child_process';
@@ -77,7 +77,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** A folder with links to what an install needs; on Windows the PATH as it is, without cargo's folder. */
+/** A folder with links to the tools that an install needs; on Windows the PATH without cargo's folder. */
 function pathWithoutCargo() {
   if (process.platform === 'win32') {
     return process.env.PATH.split(delimiter)
@@ -100,7 +100,7 @@ async function timed(part, work) {
   return result;
 }
 
-/** What the command prints; its complaints when it fails. Not `spawnSync`: the registry runs in this process. */
+/** The command's output, or its errors on failure. Not `spawnSync`: the registry runs in this process. */
 function run(command, args, options) {
   return new Promise((done, fail) => {
     const child = spawn(command, args, { ...options, shell: process.platform === 'win32' });

@@ -1,4 +1,4 @@
-// Seeded damage to the files of a folder: what disks, editors and hostile hands do to bytes, names and numbers.
+// Seeded damage to the files of a folder, as done by disks, editors or attackers.
 import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,
@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { join, relative } from 'node:path';
 
-/** Whole numbers below a limit, from a seed (SplitMix32: seeds that follow each other give unrelated numbers). */
+/** Random integers below a limit, from a seed (SplitMix32: consecutive seeds give unrelated numbers). */
 export function numbers(seed) {
   let state = seed >>> 0;
   return limit => {
@@ -26,7 +26,7 @@ export function numbers(seed) {
   };
 }
 
-/** Values that a damaged or hostile index may hold. */
+/** Values that a damaged or malicious index may contain. */
 const HOSTILE = [0, -1, 1, 7, 2 ** 31, 2 ** 32, 2 ** 53, 1e300, -0.5, null, '', '../../x', '/etc/passwd', [], {}, true];
 
 const MUTATIONS = {
@@ -116,11 +116,11 @@ function filesOf(folder) {
     .sort();
 }
 
-/** Damages one file of the folder, as the seed says; gives what was done, in words. */
+/** Damages one file of the folder, determined by the seed; returns a description. */
 export function damage(folder, seed) {
   const below = numbers(seed);
   const files = filesOf(folder);
-  // JSON files are few and short, and say what all else means: half of the damage goes to them.
+  // JSON files are few and short but describe everything else: half of the damage goes to them.
   const indexes = files.filter(file => /\.jsonl?$/.test(file));
   const among = below(2) === 0 ? indexes : files;
   const path = among[below(among.length)];

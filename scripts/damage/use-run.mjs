@@ -1,4 +1,4 @@
-// The child process of damage-runs.mjs: damages a copy of a sound run or bundle and uses it in every way a person would.
+// The child process of damage-runs.mjs: damages a copy of a valid run or bundle and uses it in every way a user would.
 // Reports how each use ended: 'same' results, 'refused' with a reason and a remedy, 'silent' when results differ, or 'raw'.
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ async function goOn(path) {
   return JSON.stringify([report.digest, report.test.metrics]);
 }
 
-/** The readers first: only resuming changes a run. */
+/** Readers first: only resuming changes a run. */
 const KINDS = {
   run: { recommend, resume: goOn },
   finished: { recommend, evaluate: test },

@@ -1,5 +1,4 @@
-// The API reference, from the types that the package ships: every name that `dist/index.d.ts` exports, its comment and its
-// declaration.
+// Generates the API reference from the package's types: every name that `dist/index.d.ts` exports, its comment and declaration.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -56,7 +55,7 @@ function exportedNames(file) {
   return [...new Set([...names, ...starred, ...declaredNames(file)])].sort((a, b) => (a < b ? -1 : 1));
 }
 
-/** From a declaration's keyword to its end: overloads of a function belong together. */
+/** The whole declaration, including overloads of a function. */
 function declarationOf(file, name) {
   const text = readFileSync(file, 'utf8');
   const start = new RegExp(`^export (?:declare )?(?:abstract )?(?:${KINDS}) ${name}\\b`, 'gm');
@@ -72,7 +71,7 @@ function declarationOf(file, name) {
   return { file, comment: commentBefore(text, found[0].index), declaration: declaration.join('\n') };
 }
 
-/** Behind the semicolon or the brace that ends what begins at `at`. */
+/** Position after the semicolon or brace that ends the declaration at `at`. */
 function endOf(text, at) {
   let depth = 0;
   for (let i = at; i < text.length; i++) {
