@@ -104,14 +104,14 @@ async function timed(part, work) {
 function run(command, args, options) {
   return new Promise((done, fail) => {
     const child = spawn(command, args, { ...options, shell: process.platform === 'win32' });
-    const told = { stdout: '', stderr: '' };
+    const output = { stdout: '', stderr: '' };
     for (const stream of ['stdout', 'stderr'])
-      child[stream].setEncoding('utf8').on('data', text => (told[stream] += text));
+      child[stream].setEncoding('utf8').on('data', text => (output[stream] += text));
     child.on('error', fail);
     child.on('close', code =>
       code === 0
-        ? done(told.stdout)
-        : fail(new Error(`${command} ${args.join(' ')} ended with ${code}\n${told.stdout}${told.stderr}`)),
+        ? done(output.stdout)
+        : fail(new Error(`${command} ${args.join(' ')} ended with ${code}\n${output.stdout}${output.stderr}`)),
     );
   });
 }

@@ -39,8 +39,9 @@ async function outcome(use, path, wanted) {
     const got = await use(path);
     return { how: got === wanted ? 'same' : 'silent', what: got };
   } catch (error) {
-    const told = error instanceof UserError ? error : explainSystemError(error);
-    if (told && told.message !== '' && told.remedy !== '') return { how: 'refused', what: told.message };
+    const userError = error instanceof UserError ? error : explainSystemError(error);
+    if (userError && userError.message !== '' && userError.remedy !== '')
+      return { how: 'refused', what: userError.message };
     return { how: 'raw', what: error instanceof Error ? error.stack : String(error) };
   }
 }

@@ -65,9 +65,9 @@ export function demoCommand() {
       const report = await watchRun(false, watch => train({ data: store, config, run, ...watch }));
       if (report.reason === 'interrupted') return;
 
-      const told = readEvents(join(run, 'events.jsonl'));
-      const losses = told.filter(event => event.kind === 'epoch').map(event => event.loss);
-      const values = told.filter(event => event.kind === 'validation').map(event => event.value);
+      const logged = readEvents(join(run, 'events.jsonl'));
+      const losses = logged.filter(event => event.kind === 'epoch').map(event => event.loss);
+      const values = logged.filter(event => event.kind === 'validation').map(event => event.value);
       say(`\n4. How it learned\n${curve({ title: 'loss by epoch', values: losses })}`);
       say(curve({ title: `validation ${report.metric} by epoch`, values }));
 

@@ -15,15 +15,17 @@ export function doctorCommand() {
         throw new UserError('no-folder', `${folder} does not exist`, 'Name an existing folder with --folder.');
       }
       const found = await examineMachine(folder);
-      const told = findings(found);
-      process.stdout.write(json ? `${JSON.stringify({ ...found, findings: told }, null, 2)}\n` : render(found, told));
-      if (told.some(({ level }) => level === 'fails')) process.exitCode = 1;
+      const problems = findings(found);
+      process.stdout.write(
+        json ? `${JSON.stringify({ ...found, findings: problems }, null, 2)}\n` : render(found, problems),
+      );
+      if (problems.some(({ level }) => level === 'fails')) process.exitCode = 1;
     });
 }
 
 const gigabytes = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GB`;
 
-function render(found: Examination, told: readonly Finding[]): string {
+function render(found: Examination, problems: readonly Finding[]): string {
   const { cpu, memory, disk, mpi, core } = found;
   const libc = found.glibc ? `, glibc ${found.glibc}` : '';
   const limited = memory.limitBytes < memory.totalBytes ? `, limited to ${gigabytes(memory.limitBytes)}` : '';
@@ -40,8 +42,8 @@ function render(found: Examination, told: readonly Finding[]): string {
     ],
   ];
   const facts = rows.filter(([, text]) => text !== '').map(([name, text]) => `${name.padEnd(9)}${text}`);
-  const advice = told.map(({ level, what, remedy }) => `${level.padEnd(9)}${what}\n         ${remedy}`);
-  const verdict = told.some(({ level }) => level !== 'note') ? [] : ['Nothing is wrong.'];
+  const advice = problems.map(({ level, what, remedy }) => `${level.padEnd(9)}${what}\n         ${remedy}`);
+  const verdict = problems.some(({ level }) => level !== 'note') ? [] : ['Nothing is wrong.'];
   return `${[...facts, '', ...advice, ...verdict].join('\n')}\n`;
 }
 

@@ -22,15 +22,15 @@ try {
   tellUsageErrors(program);
   await program.parseAsync();
 } catch (error) {
-  const told = error instanceof UserError ? error : explainSystemError(error);
-  if (!told) throw error;
+  const userError = error instanceof UserError ? error : explainSystemError(error);
+  if (!userError) throw error;
   if (process.argv.includes('--json')) {
-    const { code, message, remedy } = told;
+    const { code, message, remedy } = userError;
     process.stdout.write(`${JSON.stringify({ error: { code, message, remedy } })}\n`);
   } else {
     // Errors may quote text from a log.
     const name = coloured('turbogr:', 'red', process.stderr);
-    const text = `${name} ${printableLines(told.message)}\n${told.remedy ? `  ${printableLines(told.remedy)}\n` : ''}`;
+    const text = `${name} ${printableLines(userError.message)}\n${userError.remedy ? `  ${printableLines(userError.remedy)}\n` : ''}`;
     process.stderr.write(fitted(text, process.stderr));
   }
   process.exitCode ??= 2; // an interruption has set its own

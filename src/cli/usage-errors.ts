@@ -11,8 +11,8 @@ export function tellUsageErrors(command: CommandUnknownOpts): void {
   command.configureOutput({ outputError: () => undefined }); // printed where the thrown error is caught
   command.exitOverride(({ code, exitCode, message }) => {
     if (exitCode === 0 || code === 'commander.help') return; // help or version was printed
-    const told = message.replace(/^error: /, '').replaceAll('\n', ' ');
-    throw new UserError('bad-usage', told, `${typed(command)} --help lists the options.`);
+    const text = message.replace(/^error: /, '').replaceAll('\n', ' ');
+    throw new UserError('bad-usage', text, `${typed(command)} --help lists the options.`);
   });
   for (const inner of command.commands) tellUsageErrors(inner);
 }

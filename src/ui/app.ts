@@ -63,9 +63,9 @@ export async function buildUi({ folders, interval = 1000 }: UiAppOptions): Promi
     for (const stream of streams) stream.end();
   });
   app.setErrorHandler((error: Error, _request, reply) => {
-    const told = error instanceof UserError;
-    const { code, remedy } = told ? error : { code: 'internal', remedy: '' };
-    return reply.status(told ? 409 : 500).send({ code, message: error.message, remedy });
+    const isUserError = error instanceof UserError;
+    const { code, remedy } = isUserError ? error : { code: 'internal', remedy: '' };
+    return reply.status(isUserError ? 409 : 500).send({ code, message: error.message, remedy });
   });
 
   const find = (id: string): IndexedRun => {

@@ -6,7 +6,7 @@ import type { LoggedEvent } from '../events/event.js';
 
 export interface TailedEvents {
   /** Previously read events are void: the file was replaced. */
-  anew: boolean;
+  replaced: boolean;
   events: LoggedEvent[];
   /** Number of lines that are not events. */
   damaged: number;
@@ -32,13 +32,13 @@ export class EventTail {
     try {
       fd = openSync(this.path, 'r');
     } catch {
-      return { anew: false, events, damaged: 0 };
+      return { replaced: false, events, damaged: 0 };
     }
     try {
       const { ino, birthtimeMs, size } = fstatSync(fd);
       const file = `${ino} ${birthtimeMs}`;
-      const anew = this.#file !== '' && (file !== this.#file || size < this.#offset);
-      if (anew || this.#file === '') {
+      const replaced = this.#file !== '' && (file !== this.#file || size < this.#offset);
+      if (replaced || this.#file === '') {
         this.#offset = 0;
         this.#rest = Buffer.alloc(0);
       }
@@ -58,7 +58,7 @@ export class EventTail {
           else damaged++;
         }
       }
-      return { anew, events, damaged };
+      return { replaced, events, damaged };
     } finally {
       closeSync(fd);
     }

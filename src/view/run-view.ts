@@ -86,12 +86,12 @@ export class RunViewer {
 
   /** Reads new events; returns whether there were any. */
   refresh(): boolean {
-    const { anew, events, damaged } = this.#tail.read();
-    if (anew) this.#log = new RunLog();
+    const { replaced, events, damaged } = this.#tail.read();
+    if (replaced) this.#log = new RunLog();
     for (const event of events) this.#log.add(event);
     this.#log.damaged += damaged;
-    if (anew || events.length > 0) this.version++;
-    return anew || events.length > 0;
+    if (replaced || events.length > 0) this.version++;
+    return replaced || events.length > 0;
   }
 
   spans(): StepsSampled[] {

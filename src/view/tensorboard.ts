@@ -25,8 +25,8 @@ export class TensorBoardWriter {
 
   /** Call after every event of the run: writes what was logged since the last call. */
   update(): void {
-    const { anew, events } = this.#log.read();
-    if (anew) this.close();
+    const { replaced, events } = this.#log.read();
+    if (replaced) this.close();
     if (this.#fd < 0) {
       this.#fd = openSync(this.path, 'w');
       writeFully(this.#fd, fileVersionRecord(Date.parse(events[0]?.time ?? '') || Date.now()));

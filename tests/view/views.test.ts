@@ -27,11 +27,11 @@ describe('following a log', () => {
     writeFileSync(path, line(step(1, 2)) + second.slice(0, 20));
     expect(tail.read().events.map(event => event.step)).toEqual([1]);
     appendFileSync(path, `${second.slice(20)}{"not":"ours"}\n`);
-    expect(tail.read()).toMatchObject({ anew: false, damaged: 1, events: [{ step: 2 }] });
+    expect(tail.read()).toMatchObject({ replaced: false, damaged: 1, events: [{ step: 2 }] });
     expect(tail.read().events).toEqual([]);
     rmSync(path);
     writeFileSync(path, line(step(1, 2)));
-    expect(tail.read()).toMatchObject({ anew: true, events: [{ step: 1 }] });
+    expect(tail.read()).toMatchObject({ replaced: true, events: [{ step: 1 }] });
   });
 
   test('a resumed run is no longer one that failed, and its pause is no gap of a process', () => {

@@ -28,20 +28,20 @@ export function findMpi(env: NodeJS.ProcessEnv = process.env): MpiFound {
   };
 }
 
-export function launcherFamily(told: string): { family: MpiFamily; version: string } {
-  const version = /\d+(\.\d+)+/.exec(told)?.[0] ?? '';
-  if (/Open MPI|OpenRTE|PRRTE/.test(told)) return { family: 'Open MPI', version };
-  if (/Intel/.test(told)) return { family: 'Intel MPI', version };
-  if (/HYDRA|MPICH/.test(told)) return { family: 'MPICH', version };
+export function launcherFamily(output: string): { family: MpiFamily; version: string } {
+  const version = /\d+(\.\d+)+/.exec(output)?.[0] ?? '';
+  if (/Open MPI|OpenRTE|PRRTE/.test(output)) return { family: 'Open MPI', version };
+  if (/Intel/.test(output)) return { family: 'Intel MPI', version };
+  if (/HYDRA|MPICH/.test(output)) return { family: 'MPICH', version };
   return { family: 'unknown', version };
 }
 
 /** By the library that the wrapper links. */
-export function compilerFamily(told: string): MpiFamily {
-  if (/openmpi|-lopen-rte|-lopen-pal/i.test(told)) return 'Open MPI';
-  if (/intel.*mpi|impi/i.test(told)) return 'Intel MPI';
-  if (/mpich/i.test(told)) return 'MPICH';
-  return /-lmpi\b/.test(told) ? 'Open MPI' : 'unknown';
+export function compilerFamily(output: string): MpiFamily {
+  if (/openmpi|-lopen-rte|-lopen-pal/i.test(output)) return 'Open MPI';
+  if (/intel.*mpi|impi/i.test(output)) return 'Intel MPI';
+  if (/mpich/i.test(output)) return 'MPICH';
+  return /-lmpi\b/.test(output) ? 'Open MPI' : 'unknown';
 }
 
 function ask(program: string, flag: string): string {

@@ -129,7 +129,7 @@ function settingRows(name: Setting, { step, path, exposed, loss, update }: Timed
     { name: `step, ${name}`, value: step / 1000, unit: 'ms' },
     { name: `loss, ${name}, of the step`, value: share(loss), unit: '%', paper: 'over 30 %' },
     { name: `loss and table update, ${name}, of the step`, value: share(loss + update), unit: '%' },
-    { name: `drawing and fetching, ${name}, beside the step`, value: share(path), unit: '%' },
+    { name: `drawing and fetching, ${name}, relative to the step`, value: share(path), unit: '%' },
     { name: `drawing and fetching, ${name}, exposed, of the step`, value: share(exposed), unit: '%' },
     { name: `look-ups per token, ${name}`, value: lookups(SETTINGS[name], size.tokens), unit: 'rows' },
   ];

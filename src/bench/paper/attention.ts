@@ -19,7 +19,7 @@ export const attention: Section = {
   id: 'attention',
   title: 'Fused jagged attention',
   about:
-    'HSTU attention of one sequence of 8,192 tokens, 8 heads of 128, with position bias, forward and backward. The unfused form is composed of our own ops, head by head, each a pass over n x n numbers in memory; a framework that keeps all heads for backward needs eight times its memory. The paper measures FuXi-long at 8k.',
+    'HSTU attention of one sequence of 8,192 tokens, 8 heads of 128, with position bias, forward and backward. The unfused form is composed of our own ops, head by head, each a pass over an n x n matrix in memory; a framework that keeps all heads for backward needs eight times its memory. The paper measures FuXi-long at 8k.',
   parts: [{ id: 'time and memory at 8k', measure }],
 };
 

@@ -9,7 +9,7 @@ export const balance: Section = {
   id: 'balance',
   title: 'Load balance over 16 ranks (simulated)',
   about:
-    'Share of the step that the average rank waits for the slowest, and the largest difference in tokens. Lengths are drawn, and cost what HSTU-large costs. Fixed: the same number of sequences for every rank; reallocated: global token reallocation.',
+    'Share of the step that the average rank waits for the slowest, and the largest difference in tokens. Lengths are drawn, with the cost of HSTU-large. Fixed: the same number of sequences for every rank; reallocated: global token reallocation.',
   parts: POPULATIONS.map(population => ({
     id: population.name,
     measure: ({ quick }) => Promise.resolve(simulated(population, quick ? 10 : 50)),

@@ -42,7 +42,7 @@ const RUNGS: readonly Rung[] = [
 export const ladder: Section = {
   id: 'ladder',
   title: 'The ladder: one switch at a time',
-  about: `HSTU of width 256, 4 blocks, 4 heads, 100,000 items, lognormal lengths of mean 200, ${RANKS} ranks of 4,096 tokens on average: microseconds per real token of a rank's step, and the gain over the rung before. Every rank's batch was computed alone on this machine, and the step takes as long as the slowest. Unfused: the step less its fused attention, plus the attention composed of separate ops, both measured. Overlap is measured on whole steps of the same four batches as lanes of one process.`,
+  about: `HSTU of width 256, 4 blocks, 4 heads, 100,000 items, lognormal lengths of mean 200, ${RANKS} ranks of 4,096 tokens on average: microseconds per real token of a rank's step, and the gain over the rung before. Every rank's batch was computed alone on this machine; the step takes as long as the slowest. Unfused: the step minus its fused attention, plus the attention composed of separate ops, both measured. Overlap is measured on whole steps of the same four batches as lanes of one process.`,
   parts: [{ id: 'rungs', measure }],
 };
 
@@ -61,7 +61,7 @@ async function measure(options: SectionOptions): Promise<PaperRow[]> {
   return [
     ...rows,
     rowOf('the four ranks as lanes of one process, synchronous', off!, undefined),
-    rowOf('overlapped: sparse work of a lane beside computing another', on!, off),
+    rowOf('overlapped: sparse work of one lane while another computes', on!, off),
     { name: 'all switches', ours: `${gain.toFixed(1)}x`, figures: { gain } },
   ];
 }

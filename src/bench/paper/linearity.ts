@@ -40,7 +40,7 @@ export const linearity: Section = {
   id: 'linearity',
   title: 'Linearity, and where the time of a step goes',
   about:
-    'The paper: 32 to 128 devices. Here: two ranks of one thread on this machine against one, the same tokens per rank; in brackets what two copies that do not communicate reach in the same run, which is the limit of the machine. Computing: some kernel ran; communication: some exchange ran, the waiting for the other rank included; exposed: beside it no kernel ran; free: neither.',
+    'The paper: 32 to 128 devices. Here: two single-threaded ranks on this machine compared with one, with the same tokens per rank; in brackets, two copies without communication in the same run, the limit of the machine. Computing: a kernel was running; communication: an exchange was running, including waiting for the other rank; exposed: an exchange but no kernel was running; free: neither.',
   parts: PUBLISHED.map(partOf),
 };
 

@@ -10,7 +10,7 @@ export const negatives: Section = {
   id: 'negatives',
   title: 'Negatives: memory and time',
   about:
-    'HSTU of width 256 and 2 blocks, 8,192 tokens, 200,000 items; memory at width 1,024. Rows of negatives are read segment by segment inside the loss, so the tensor of all their rows is never formed; the paper keeps it in host memory and brings it back in segments.',
+    'HSTU of width 256 and 2 blocks, 8,192 tokens, 200,000 items; memory at width 1,024. Rows of negatives are read segment by segment inside the loss, so the tensor of all their rows is never materialised; the paper keeps it in host memory and transfers it in segments.',
   parts: PARTS.map(part => ({ id: part, measure: options => measured(part, options) })),
 };
 

@@ -97,7 +97,7 @@ const COMPARISONS: readonly Comparison[] = [
 export const network: Section = {
   id: 'network',
   title: 'Hierarchical sparse parallelism and semi-asynchronous training: time',
-  about: `The paper: 16 nodes of 8 devices. Here: four ranks on two nodes of two, made of network namespaces on this machine, ${GBIT} Gbit/s between them; HSTU of width 256 with 2 blocks, a million rows, 4,096 tokens and 4,096 negatives a rank. All ranks share the machine's cores, so computing takes a larger part of the step than on machines of their own. Exchanges are timed on the rank that comes to them last: transfer, not waiting.`,
+  about: `The paper: 16 nodes of 8 devices. Here: four ranks on two nodes of two, made of network namespaces on this machine, ${GBIT} Gbit/s between them; HSTU of width 256 with 2 blocks, a million rows, 4,096 tokens and 4,096 negatives per rank. All ranks share the machine's cores, so computing takes a larger part of the step than on separate machines. Exchanges are timed on the rank that enters them last: transfer, not waiting.`,
   parts: [{ id: 'two nodes of two ranks', measure }],
 };
 

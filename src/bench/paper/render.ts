@@ -17,7 +17,7 @@ export function markdown({ machine, parts }: PaperReport): string {
   const lines = [
     '# The TurboGR paper, row by row',
     '',
-    'Written by `turbogr bench paper`. Every figure under "here" was measured by that command on one machine; where nothing was measured, the row says why. The paper: arXiv 2605.13433, 32 to 128 Ascend 910B1.',
+    'Written by `turbogr bench paper`. Every figure under "here" was measured by that command on one machine; rows without a measurement say why. The paper: arXiv 2605.13433, 32 to 128 Ascend 910B1.',
     '',
     `Machine: ${machine.cpu}, ${machine.threads} threads (${machine.isa}).`,
   ];

@@ -21,7 +21,7 @@ const SETTINGS: ConfigInput = {
 export const staleness: Section = {
   id: 'staleness',
   title: 'Semi-asynchronous training: quality',
-  about: `Item rows read after the last update (synchronous) and one update earlier (tau = 1). Here: HSTU-tiny on ${LOG_TEXT}; the half width of the synchronous row's 95 % interval stands behind it.`,
+  about: `Item rows read after the last update (synchronous) and one update earlier (tau = 1). Here: HSTU-tiny on ${LOG_TEXT}; the half width of the synchronous row's 95 % interval is given after it.`,
   parts: [{ id: 'synchronous -> semi-asynchronous', measure }],
 };
 

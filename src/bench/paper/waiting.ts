@@ -17,7 +17,7 @@ export const waiting: Section = {
   id: 'waiting',
   title: 'Load balance over 16 ranks (measured)',
   about:
-    'One step of HSTU-tiny: every rank was computed alone on this machine, the slowest is the step. What else the machine does meanwhile counts as waiting.',
+    'One step of HSTU-tiny: every rank was computed alone on this machine; the slowest determines the step. Other load on the machine counts as waiting.',
   parts: POPULATIONS.map(population => ({
     id: population.name,
     measure: options => measured(population, options),

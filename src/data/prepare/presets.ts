@@ -164,15 +164,15 @@ export function presetOptions(
       `Give the folder of the ${name} download.`,
     );
   }
-  const beside = folder ?? dirname(files[0] ?? '.');
-  const [itemsFile] = preset.items ? namesLike(beside, preset.items.file) : [];
+  const place = folder ?? dirname(files[0] ?? '.');
+  const [itemsFile] = preset.items ? namesLike(place, preset.items.file) : [];
   return {
     ...preset.options,
     ...(exposure === 'standard' && !keepAll && preset.filters),
     files,
     ...(itemsFile !== undefined && { itemsFile, itemsDialect: preset.items?.dialect }),
     features: (preset.features ?? []).flatMap(({ of, key, files: named }) => {
-      const found = namesLike(beside, named);
+      const found = namesLike(place, named);
       return found.length > 0 ? [{ of, key, files: found }] : [];
     }),
   };

@@ -24,8 +24,9 @@ async function work(message: unknown): Promise<void> {
       const { code, message: what, remedy, option, choices } = error;
       send({ kind: 'choice', choice: { code, message: what, remedy, option, choices } });
     } else {
-      const told = error instanceof UserError ? error : explainFailure(error, folder);
-      if (told) send({ kind: 'user-error', code: told.code, message: told.message, remedy: told.remedy });
+      const userError = error instanceof UserError ? error : explainFailure(error, folder);
+      if (userError)
+        send({ kind: 'user-error', code: userError.code, message: userError.message, remedy: userError.remedy });
       else send({ kind: 'crash', message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
     }
   }
