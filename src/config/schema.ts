@@ -164,7 +164,7 @@ const evaluation = z.strictObject({
   on: z
     .enum(['validation', 'test'])
     .default('validation')
-    .describe('events that choose the epoch; test is what published tables do, and the report says so'),
+    .describe('events that choose the epoch; test, as in published tables, is marked in the report'),
   targets: positive.default(1).describe('held-out events to predict per user, oldest first (leave-one-out has one)'),
   users: positive.optional().describe('validate on this many users, always the same (default: all)'),
 });

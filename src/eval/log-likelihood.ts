@@ -1,8 +1,8 @@
 // Mean log-likelihood of the held-out events under the model: log of the softmax over the whole catalogue, without exclusions.
 // Its negative is the held-out loss of full softmax.
 //
-// Ranks share the events. Each event's logarithm is computed apart, and they are added in the order of the events: the
-// figure does not depend on batches or ranks.
+// Ranks share the events. Each event's logarithm is computed separately, and they are added in the order of the events, so the
+// result does not depend on batches or ranks.
 //
 // E held-out events of a batch, D model width.
 
@@ -28,7 +28,7 @@ export interface LikelihoodInput {
   ranks?: RankGroups;
 }
 
-/** Of a user with more held-out events than the model can read, the newest count. Collective. */
+/** If a user has more held-out events than the model can read, only the newest count. Collective. */
 export async function logLikelihood(input: LikelihoodInput): Promise<number> {
   const { model, source, part, users, ranks = singleGroup() } = input;
   const { device, scorer } = model;
@@ -55,7 +55,7 @@ export async function logLikelihood(input: LikelihoodInput): Promise<number> {
   return all.reduce((sum, x) => sum + x, 0) / all.length;
 }
 
-/** Tokens whose targets are held-out events: the part is a window's tail. */
+/** Tokens whose targets are held-out events: the tail of each window. */
 function heldOut({ offsets, users, ends }: SourceBatch, starts: Int32Array): Int32Array {
   const tokens: number[] = [];
   users.forEach((user, b) => {

@@ -1,9 +1,9 @@
-// Ranked lists of parts of a catalogue into those of the whole: highest score first, equal scores by the lower id.
+// Merges ranked lists of parts of a catalogue: highest score first, ties by the lower id.
 
 export interface RankedLists {
-  /** [C * k] -1 where fewer items are left. */
+  /** [C * k] padded with -1. */
   readonly ids: Int32Array;
-  /** [C * k] -Infinity there. */
+  /** [C * k] padded with -Infinity. */
   readonly scores: Float64Array;
 }
 

@@ -1,9 +1,9 @@
-// From ranks to figures. A case is one held-out event; its rank is 1-based, in the whole catalogue less what is
-// excluded. A target that is itself excluded can never be found and counts as a miss at every k.
+// Computes metrics from ranks. A case is one held-out event; its rank is 1-based, in the whole catalogue without exclusions. An
+// excluded target counts as a miss at every k.
 //
 //   HR@k    share of cases with rank <= k          NDCG@k  mean of 1 / log2(rank + 1) where rank <= k, else 0
 //   MRR     mean of 1 / rank (0 for an excluded target)
-//   recall@k  mean over users of the share of the user's cases with rank <= k; equal to HR@k when each has one
+//   recall@k  mean over users of the share of the user's cases with rank <= k; equal to HR@k if each has one
 //
 // Intervals are 95 % over users: cases of one user are not independent, users are.
 
@@ -16,7 +16,7 @@ export interface Estimate {
 export interface RankedCases {
   /** [C] 1-based rank of the target, or more than `items` when the target was excluded. */
   ranks: Int32Array;
-  /** [C] whose case it is. */
+  /** [C] user of each case. */
   users: Int32Array;
   /** Size of the catalogue. */
   items: number;
@@ -48,7 +48,7 @@ function overCases(sums: Float64Array, counts: Float64Array): Estimate {
   return { value, margin: (Z_95 * Math.sqrt((squares * present) / (present - 1))) / total };
 }
 
-/** Mean over users of each user's own mean. */
+/** Mean over users of each user's mean. */
 function overUsers(sums: Float64Array, counts: Float64Array): Estimate {
   const means: number[] = [];
   for (let u = 0; u < sums.length; u++) if (counts[u]! > 0) means.push(sums[u]! / counts[u]!);

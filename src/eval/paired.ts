@@ -1,18 +1,18 @@
-// Two rankers on the same cases: how far apart they are, and whether that could be chance. Each user is compared with
-// itself, so what makes users different from each other does not blur the comparison.
+// Paired comparison of two rankers on the same cases: the difference and its significance. Each user is compared with itself, so
+// differences between users do not affect the comparison.
 
 import { bootstrap, type Interval, resamplesFor, signFlipTest } from './bootstrap.js';
 import { type RankedCases, userScores } from './metrics.js';
 
 export interface PairedMetric {
-  /** Mean over cases of each. */
+  /** Mean over cases, of each ranker. */
   a: number;
   b: number;
   /** b - a with its 95 % interval. */
   difference: Interval;
   /** Two-sided p-value of "no difference". */
   p: number;
-  /** The interval leaves out 0, and p is below 0.05. */
+  /** The interval excludes 0, and p is below 0.05. */
   significant: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface PairedReport {
 
 export const PAIRED_METRICS = ['hr@1', 'hr@10', 'ndcg@10', 'mrr'];
 
-/** `a` and `b` rank the same cases in the same order; anything else is our mistake. */
+/** `a` and `b` must rank the same cases in the same order. */
 export function comparePaired(a: RankedCases, b: RankedCases, names: readonly string[] = PAIRED_METRICS): PairedReport {
   if (a.items !== b.items || a.users.length !== b.users.length || a.users.some((user, c) => user !== b.users[c])) {
     throw new Error('paired rankers must rank the same cases in the same order');

@@ -1,4 +1,4 @@
-// The rows that scripts read from `turbogr bench balance --json`, and the targets that the figures must meet.
+// The JSON output of `turbogr bench balance`, and the targets that its figures must meet.
 import { expect, test, vi } from 'vitest';
 import { benchBalanceCommand } from '../../src/bench/balance.js';
 

@@ -1,4 +1,4 @@
-// The benchmarks' machine-readable side: one JSON object with the promised fields, whatever the figures are.
+// The benchmarks' JSON output: one object with the documented fields.
 import { describe, expect, it } from 'vitest';
 import { benchKernels } from '../../src/bench/kernels.js';
 import { benchStep } from '../../src/bench/step.js';

@@ -39,7 +39,7 @@ describe('turbogr bench paper', () => {
     }
   });
 
-  it('goes on where it was stopped: measured parts are kept, others measured', async () => {
+  it('resumes after an interruption: measured parts are kept, others measured', async () => {
     const whole = report();
     const stopped = { ...whole, parts: whole.parts.slice(0, 1) };
     writeFileSync(file, JSON.stringify(stopped));

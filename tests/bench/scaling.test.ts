@@ -1,5 +1,5 @@
-// The scaling experiment: the law is found in losses made from one, a stopped grid goes on to the same figures, and the
-// picture has every cell.
+// The scaling experiment: the fit recovers a known law, an interrupted grid resumes to the same figures, and the plot has every
+// cell.
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ const OPTIONS: Omit<ScalingOptions, 'folder'> = {
   threads: 1,
 };
 
-test('a grid that was stopped goes on to the same figures, and what is finished stays', async () => {
+test('an interrupted grid resumes to the same figures, and finished cells are kept', async () => {
   const whole = await runScaling({ ...OPTIONS, folder: join(folder, 'whole') });
   const cells = whole!.cells.map(({ width, users }) => `${width} ${users}`);
   expect(cells).toEqual(['4 30', '8 30', '4 60', '8 60']);

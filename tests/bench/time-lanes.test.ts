@@ -1,4 +1,4 @@
-// Lanes timed one after another, and whole steps of them: what the ladder and the waiting of `turbogr bench paper` stand on.
+// Timing of single lanes and of whole steps, for the sections `ladder` and `waiting` of `turbogr bench paper`.
 
 import { expect, it } from 'vitest';
 import { laneBatch, timeLanes } from '../../src/bench/paper/time-lanes.js';

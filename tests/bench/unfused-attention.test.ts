@@ -1,4 +1,4 @@
-// The composition that `turbogr bench paper` holds the fused kernel against computes the same thing.
+// The unfused attention that `turbogr bench paper` compares with the fused kernel computes the same result.
 
 import { expect, it } from 'vitest';
 import { UnfusedAttention } from '../../src/bench/paper/unfused-attention.js';

@@ -1,5 +1,5 @@
-// kill -9 at random moments and in the middle of checkpoint writes, then resume: the final weights are those of the run
-// that nobody disturbed. Runs the built command line, as a person would.
+// kill -9 at random moments and in the middle of checkpoint writes, then resume: the final weights equal those of an uninterrupted
+// run. Runs the built command line, as a user would.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -55,7 +55,7 @@ async function ended(child: ChildProcess): Promise<number | null> {
   return code;
 }
 
-/** The lines of the report that say which weights there are, after how many steps. */
+/** The lines of the report with the digest and the number of steps. */
 function finalWeights(run: string): string[] {
   return readFileSync(join(run, 'report.json'), 'utf8').match(/^ {2}"(digest|step)": .*$/gm) ?? [];
 }

@@ -1,5 +1,5 @@
-// The ways in which a run is stopped from outside: each ends with a checkpoint, the status that shells expect, and a run
-// that goes on to the weights of the undisturbed one. Runs the built command line, as a person would.
+// Signals that stop a run: each leads to a checkpoint, the exit status that shells expect, and a run that resumes to the weights of
+// the uninterrupted one. Runs the built command line, as a user would.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

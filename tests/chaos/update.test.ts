@@ -1,4 +1,4 @@
-// `turbogr update`: killed with kill -9 at any moment and started again, it ends with the weights of the undisturbed one.
+// `turbogr update`: killed with kill -9 at any moment and restarted, it ends with the weights of an uninterrupted one.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

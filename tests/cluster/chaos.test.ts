@@ -1,6 +1,6 @@
-// Ranks are killed, stopped and cut off from the network at random moments of runs on two to four ranks, again and again,
-// and each time the run is resumed on another number of ranks: tables divided, rows read ahead. It ends with the weights of the
-// run that one rank computed undisturbed; each fault ends the job with one message, and no process stays behind.
+// Ranks are killed, stopped and disconnected at random moments of runs on two to four ranks, repeatedly, and each time the run is
+// resumed on another number of ranks, with sharded tables and rows read ahead. It ends with the weights of an uninterrupted run
+// on one rank; each fault ends the job with one message, and no process is left behind.
 //
 //   TURBOGR_CHAOS=<faults> TURBOGR_CHAOS_SEED=<n>   more of them, or others: scripts/chaos.mjs
 

@@ -1,5 +1,5 @@
-// Training on several ranks with somebody in the way: a rank is killed, stopped or cut off once the run has made so many
-// steps, and everything is recorded that the launcher promises about it.
+// Training on several ranks with injected faults: a rank is killed, stopped or disconnected after a given number of steps, and
+// everything that the launcher promises about it is recorded.
 
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

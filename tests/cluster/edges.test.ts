@@ -1,5 +1,5 @@
-// What is rare but happens: less work than ranks, a table smaller than the ranks, a host without the store, a rank that is
-// killed and started again, a launcher that is killed itself.
+// Edge cases: less work than ranks, a table with fewer rows than ranks, a host without the store, a rank that is killed and
+// restarted, a launcher that is killed.
 
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';

@@ -1,5 +1,5 @@
 // The bits of a run do not depend on ranks, groups, threads or overlap, for rows read fresh, stale and exact; a table that
-// is divided over ranks is trained as one that is whole. The long form is scripts/equality-matrix.mjs.
+// is sharded over ranks is trained like a whole one. The long form is scripts/equality-matrix.mjs.
 
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';

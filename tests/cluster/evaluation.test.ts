@@ -1,5 +1,5 @@
-// What an evaluation finds does not depend on the ranks that share it: every figure, segment, interval, rank and fitted weight
-// is that of one rank, to the bit; and no rank needs room for rows that it does not own.
+// An evaluation does not depend on the ranks that share it: every figure, segment, interval, rank and fitted weight equals that of
+// one rank, to the bit; and no rank needs memory for rows that it does not own.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

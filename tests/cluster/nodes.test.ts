@@ -1,4 +1,4 @@
-// Nodes made of network namespaces: they are joined, limited, counted, and gone afterwards whatever happens to their maker.
+// Simulated nodes (network namespaces): they are connected, rate-limited, counted, and removed in any case.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,5 +1,5 @@
-// The digest of a run does not depend on how many ranks computed it, with how many threads, overlapped or not, under which
-// MPI, or on how many ranks it was resumed.
+// The digest of a run does not depend on the number of ranks or threads, overlap, the MPI, or the number of ranks on which it was
+// resumed.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

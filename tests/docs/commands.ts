@@ -1,5 +1,5 @@
-// What becomes of every command that the documentation shows in a block: it is run by the test beside this file, or by
-// another one, or it cannot be run here, for a reason. A command that is missing fails the test. `npx ` is left out.
+// How every command in a code block of the documentation is covered: it is run by the test next to this file, or by another one, or
+// there is a reason why it cannot be run here. A missing command fails the test. `npx ` is omitted.
 
 export interface Shown {
   /** Added so that it ends soon or does not meet another run; never changes which flags of the document are used. */

@@ -1,5 +1,5 @@
-// The documentation is true: every command in it is run, or listed with a reason; every flag it names exists; the site
-// builds without the network, and no link of it leads nowhere.
+// Checks the documentation: every command in it is run, or listed with a reason; every flag it names exists; the site builds without
+// network access and has no broken links.
 import { spawn } from 'node:child_process';
 import {
   copyFileSync,

@@ -1,4 +1,4 @@
-// `scripts/quality-table.mjs`, which trains for hours, goes on after a cut of any kind and ends with the weights of an undisturbed run.
+// `scripts/quality-table.mjs`, which trains for hours, resumes after any interruption and ends with the weights of an uninterrupted run.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Losses against negatives fetched beside the table, segment by segment: f32 gives the bits of reading the table, FP16 is
-// near them, and two buffers are all that is held.
+// Losses with negatives fetched segment by segment: f32 gives the bits of reading the table, FP16 is close, and only two buffers are
+// allocated.
 import { describe, expect, test } from 'vitest';
 import { Device } from '../../src/native/device.js';
 import { NegativeSegments } from '../../src/negatives/negative-segments.js';

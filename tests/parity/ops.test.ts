@@ -1,5 +1,5 @@
-// Ops that stand outside the tape, through the door, against a few lines of plain arithmetic: that every argument arrives
-// where it belongs. The kernels themselves are checked against their double-precision twins in Rust.
+// Ops outside the tape, called through the addon, compared with a few lines of plain arithmetic: checks that every argument is passed
+// correctly. The kernels themselves are compared with their double-precision twins in Rust.
 import { afterAll, describe, expect, it } from 'vitest';
 import { Device } from '../../src/native/device.js';
 import { adamw } from '../../src/ops/adamw.js';
@@ -149,7 +149,7 @@ describe('optimisers', () => {
     expect(mismatch(await device.read(table.value), updated)).toBeUndefined();
   });
 
-  it('a row gradient reduces a full list of contributions and goes on: nothing is lost, whatever their number', async () => {
+  it('a row gradient reduces a full list of contributions and continues: nothing is lost, for any number of them', async () => {
     for (const times of [3, 4, 5, 9]) {
       const { table, given, grads } = contributed();
       const both = [...given.contributions];

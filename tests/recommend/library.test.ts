@@ -1,4 +1,4 @@
-// The recommender of a trained run: batches, popularity for nobody, lists and filters, titles, vectors.
+// The recommender of a trained run: batches, popularity for empty histories, lists and filters, titles, vectors.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// One history and one moment have one list, with the same scores to the last bit, whoever is asked: library, command line, server.
+// A history and a time give the same list with the same scores, to the bit, from library, command line and server.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

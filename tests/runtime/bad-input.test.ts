@@ -1,5 +1,5 @@
-// Whatever is wrong with an input arrives as a typed error that names op, input, expected and got: at the call when a shape
-// rule or the enqueue can see it, at the sync when only the kernel can. The process and the other tensors live on.
+// Invalid input gives a typed error that names op, input, expected and got: at the call if a shape rule or the enqueue detects it, at
+// the sync if only the kernel can. The process and the other tensors remain usable.
 import { afterAll, describe, expect, it } from 'vitest';
 import { Device } from '../../src/native/device.js';
 import { adamw } from '../../src/ops/adamw.js';

@@ -1,5 +1,5 @@
-// Streams wait for each other by themselves. Each program below needs exactly the waits that it makes: with any one of them
-// left out its result changes. Random programs give the same bits on three streams as on one.
+// Streams wait for each other automatically. Each program below needs exactly the waits that it makes: skipping any one of them
+// changes its result. Random programs give the same bits on three streams as on one.
 import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { STREAMS, type StreamName } from '../../src/native/call.js';

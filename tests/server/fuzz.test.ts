@@ -1,5 +1,5 @@
-// Bodies made from the OpenAPI document, sound ones and broken ones, from a seed: no answer is a 500, and what a sound body
-// gets is what the document promises.
+// Bodies generated from the OpenAPI document, valid and invalid ones, from a seed: no answer is a 500, and answers to valid bodies
+// match the document.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';

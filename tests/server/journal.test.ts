@@ -1,4 +1,4 @@
-// Events that were acknowledged are there after any end, those that were not are not, and a key counts once.
+// Acknowledged events survive any kind of exit, unacknowledged ones do not, and a key counts once.
 import { spawn } from 'node:child_process';
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

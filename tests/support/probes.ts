@@ -1,5 +1,5 @@
-// The addon with what tests need beside the shipped ops: `panic`, `delay`, and automatic waits left out one by one. Built
-// when it is older than the sources of the native core.
+// The addon with ops for tests only: `panic`, `delay`, and skipping single automatic waits. Built if it is older than the sources
+// of the native core.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// `loss.kind: auto`: a small catalogue is trained with the full softmax, a large one with samples; what was chosen stands in
-// the run, and a run that is there is not measured again.
+// `loss.kind: auto`: a small catalogue is trained with full softmax, a large one with a sampled loss; the choice is saved in the run,
+// and an existing run is not measured again.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// Lanes that read one large table: their contributions wait, and one call sums them. The plain form is a list per lane, which
-// is what rows staged beside the table give.
+// Lanes that read one large table: their contributions are deferred and summed in one call. The plain form is a list per lane, as
+// with staged rows.
 import { describe, expect, test } from 'vitest';
 import { drawBatch } from '../../src/bench/random-batch.js';
 import { resolveConfig } from '../../src/config/resolve.js';

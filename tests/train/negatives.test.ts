@@ -1,5 +1,5 @@
-// Where negatives come from and who uses which: every way learns, gives the same bits however it is computed, and says how
-// many negatives a token really has.
+// Sampling and sharing of negatives: every configuration learns, gives the same bits however it is computed, and reports the
+// effective number of negatives.
 import { describe, expect, test } from 'vitest';
 import type { ConfigInput } from '../../src/config/schema.js';
 import type { StepDone } from '../../src/events/event.js';

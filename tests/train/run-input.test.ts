@@ -1,4 +1,4 @@
-// A run and its input: what a stranger would try. The same command means the same data, or is refused with the choices.
+// A run and its input: the same command means the same data, or is refused with the available options.
 
 import {
   appendFileSync,

@@ -1,5 +1,5 @@
-// The item table in 16 bits and in a mapped file: it learns, gives the same bits however it is computed, continues from
-// checkpoints, and a file changes nothing.
+// The item table in 16 bits and in a mapped file: it learns, gives the same bits however it is computed, resumes from checkpoints,
+// and mapping does not affect results.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

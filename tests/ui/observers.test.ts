@@ -1,4 +1,4 @@
-// Who else looks at a run: TensorBoard's event files and Prometheus' figures, from the command line as people use them.
+// Observers of a run: TensorBoard event files and Prometheus metrics, through the command line.
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

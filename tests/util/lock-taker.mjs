@@ -1,5 +1,5 @@
-// A taker of a lock, as a process of its own. It takes the lock again and again; inside it makes a file that must not be
-// there yet, and then "dies": its lock stays behind as that of a process that is gone.
+// A contender for a lock, as a separate process. It takes the lock repeatedly; while holding it, it creates a file that must not
+// exist yet, and then "dies": its lock stays behind like that of a dead process.
 import { closeSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { lockFolder } from '../../dist/util/folder-lock.js';

@@ -1,4 +1,4 @@
-// What a run leaves behind for people, and two runs side by side, as the command line prints them.
+// The reports of a run, and the comparison of two runs, as printed by the command line.
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

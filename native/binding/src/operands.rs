@@ -216,7 +216,7 @@ impl Input {
     /// Row `i` of a tensor in rows.
     pub fn row<T>(&self, i: usize) -> &'static [T] {
         assert!(i < self.0.rows && !self.0.in_panels);
-        // SAFETY: as in `slice`; a row lies together.
+        // SAFETY: as in `slice`; a row is contiguous.
         unsafe { std::slice::from_raw_parts(self.0.at(i, 0).cast_const().cast(), self.0.cols) }
     }
 
@@ -278,7 +278,7 @@ impl Output {
     /// The rows of a tensor in rows, one by one.
     pub fn rows_mut<T: 'static>(self) -> impl Iterator<Item = &'static mut [T]> {
         assert!(!self.0.in_panels);
-        // SAFETY: as in `slice_mut`; a row lies together, and rows do not overlap.
+        // SAFETY: as in `slice_mut`; a row is contiguous, and rows do not overlap.
         (0..self.0.rows).map(move |i| unsafe { std::slice::from_raw_parts_mut(self.0.at(i, 0).cast(), self.0.cols) })
     }
 

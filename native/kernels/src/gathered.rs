@@ -52,7 +52,7 @@ impl<E: Element> Ahead<E> {
         for _ in 0..self.pace {
             if self.asked < self.lines {
                 let (line, row) = (self.asked / LANES, self.asked % LANES);
-                // SAFETY: by this function's contract; what is asked for need not be valid.
+                // SAFETY: by this function's contract; prefetched addresses need not be valid.
                 unsafe { V::prefetch(self.rows[row].cast::<f32>().wrapping_add(16 * line)) };
                 self.asked += 1;
             }

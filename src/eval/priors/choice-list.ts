@@ -1,5 +1,5 @@
-// The cases that priors are fitted to: of each the target first, then the alternatives that matter, then items drawn
-// uniformly, which stand for all others.
+// The cases to which priors are fitted: for each, the target, then relevant alternatives, then uniform draws, which represent all
+// other items.
 //
 // A alternatives of all cases, K sparse components.
 
@@ -19,17 +19,17 @@ const K = SPARSE_COMPONENTS.length;
 const BASE = ITEM_FEATURES.length;
 const MIXTURE = FEATURES.length - 1;
 
-/** What a case is fitted with: its target and what competes with it; nothing when the target is left out of the ranking. */
+/** The alternatives of a case: its target and competing items; empty if the target is excluded from the ranking. */
 export interface Alternatives {
   /** The target first. */
   chosen: number[];
-  /** Items that stand for all that are neither chosen nor left out, and the log of how many each stands for. */
+  /** Draws that represent all items neither chosen nor excluded, and the log of the number that each represents. */
   drawn: number[];
   weight: number;
   sparse: SparseFeatures;
 }
 
-/** Of case c of a batch. `top`: the model's best items. */
+/** The alternatives of case c of a batch. `top`: the model's best items. */
 export function alternatives(
   batch: CasesWithTargets,
   c: number,
@@ -85,7 +85,7 @@ export class ChoiceList implements Choices {
     this.starts.push(this.#size);
   }
 
-  /** Fills in what a mixture says of the alternatives. */
+  /** Fills in the mixture's feature of the alternatives. */
   mix(mixture: Mixture): void {
     for (let a = 0; a < this.#size; a++) {
       const item = this.#items[a]!;
@@ -120,7 +120,7 @@ interface Alternative {
   sparse: SparseFeatures;
 }
 
-/** The same values with room for `size` of them. */
+/** A copy with capacity `size`. */
 function roomy(values: Float32Array<ArrayBuffer>, size: number): Float32Array<ArrayBuffer> {
   if (size <= values.length) return values;
   const larger = new Float32Array(2 * values.length);

@@ -1,6 +1,6 @@
 // A mixture of the baselines' distributions: p(item) = sum of share_k * p_k(item), with shares found by expectation maximisation
 // on held-out events. It adds probabilities where a sum of logarithms multiplies them: an item that followed one of the last
-// few items is likely, whatever followed the others.
+// few items is likely, regardless of the others.
 //
 // V items, K components, S of them sparse.
 

@@ -1,4 +1,4 @@
-// Ids stay what they are, to the last byte; times are exact integers, and what is no time is a counted bad row.
+// Ids are kept byte for byte; times are exact integers, and invalid ones are counted bad rows.
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { Engine, literal } from '../../../src/data/prepare/engine.js';

@@ -1,4 +1,4 @@
-// A full disk, a kill between the renames of a replacement, control characters in a log: what a person sees of them.
+// Messages for a full disk, a kill between the renames of a replacement, and control characters in a log.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// However many workers there are, however the users fall into shards, and in whichever order the log lies: the same bytes.
+// The same bytes for any number of workers, any shards and any order of the log.
 import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';

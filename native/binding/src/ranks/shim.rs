@@ -169,7 +169,7 @@ impl Shim {
     /// Starts an exchange and returns its request.
     pub fn start(&self, comm: i32, exchange: Exchange) -> Outcome<i32> {
         let mut request = -1;
-        // SAFETY: whoever made the exchange keeps its memory until the request is done.
+        // SAFETY: the creator of the exchange keeps its memory alive until the request is done.
         let code = unsafe {
             match exchange {
                 Exchange::AllToAll {

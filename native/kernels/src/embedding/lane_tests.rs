@@ -12,7 +12,7 @@ use crate::testing::*;
 
 const ROWS: usize = 60;
 const WIDTH: usize = 65;
-/// Large enough to be summed by sorting whatever the number of entries.
+/// Large enough to be summed by sorting for any number of entries.
 const ITEMS: usize = 5000;
 
 /// One case per lane: most of their ids are of few rows, so that a row has some of the lanes.

@@ -1,4 +1,4 @@
-//! Gradient lists, their sums and their application, and rows staged beside the table: against oracles, and to the bit
+//! Gradient lists, their sums and their application, and staged rows: compared with oracles, and to the bit
 //! against the ops that do without them.
 
 use super::naive::{self, List};

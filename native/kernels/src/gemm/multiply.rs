@@ -95,7 +95,7 @@ struct Neighbours<'a, F> {
     /// Panels one after the other.
     b: *const f32,
     accumulate: bool,
-    /// Results of the next tile lie beside or below, or replace the last one's.
+    /// Results of the next tile are stored to the right or below, or replace the previous ones.
     keep: bool,
     taken: bool,
     /// Total columns that are passed on.
@@ -201,7 +201,7 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
         let (slice, group) = (task % slices, task / slices);
         let (at, depth) = (slice * depth, depth.min(k - slice * depth));
         for panel in group * PANELS..panels.min((group + 1) * PANELS) {
-            // SAFETY: each panel of each slice is one task's, and lies in the operand.
+            // SAFETY: each panel of each slice belongs to one task, and is within the operand.
             unsafe {
                 let to = weights
                     .range(at * panels * NR + panel * NR * depth, NR * depth)

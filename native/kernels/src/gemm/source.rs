@@ -56,7 +56,7 @@ pub unsafe fn row_as_it_is<V: Simd>(of: impl Place, i: usize, k: usize, n: usize
     let next = i + rows_ahead(n);
     let together = of.together(k, n);
     for at in (0..n).step_by(LINE) {
-        // SAFETY: a prefetch reads nothing; a line lies together, and in the stage.
+        // SAFETY: a prefetch reads nothing; a line is contiguous, and the stage has room for it.
         unsafe {
             V::prefetch(of.at(next, k + at));
             if !together {

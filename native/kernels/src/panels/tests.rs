@@ -22,7 +22,7 @@ impl Laid {
             true => Panels::size(rows) * cols / Panels::WIDTH,
             false => rows * cols,
         };
-        // What lies between panels means nothing, and must not come through.
+        // The padding between panels is arbitrary, and must not affect results.
         let mut laid = Laid {
             data: vec![f32::NAN; floats],
             rows,

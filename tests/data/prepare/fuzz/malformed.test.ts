@@ -1,6 +1,6 @@
-// Random logs that are malformed: bad rows among good ones are counted exactly and leave the good ones as they are; whatever
-// is wrong with a whole file is refused with a reason, or every row of it is accounted for. Never a raw error.
-// TURBOGR_LONG=1 tries 300 of each; TURBOGR_SEED begins elsewhere.
+// Random malformed logs: bad rows among good ones are counted exactly and do not affect the good ones; a file that is damaged as a
+// whole is refused with a reason, or every row of it is accounted for. Never a raw error. TURBOGR_LONG=1 tries 300 of each;
+// TURBOGR_SEED sets the first seed.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';

@@ -1,5 +1,5 @@
-// A random log that is well formed: its events as they are meant, and files that say them in one of the ways people write
-// logs. Nothing here is shared with the code under test, so a store is compared with what was meant, not with another reading.
+// A random well-formed log: its intended events, and files that encode them in one of the common formats. Nothing is shared with
+// the code under test, so a store is compared with the intended events, not with another reader's result.
 import { gzipSync } from 'node:zlib';
 import type { Random } from '../../../../src/util/random.js';
 import { ID_KINDS, idsOf } from './random-ids.js';

@@ -1,5 +1,5 @@
-// Random logs that are well formed, against what they were meant to say: every event, every order, every digit of a time.
-// TURBOGR_LONG=1 reads 300 of them; TURBOGR_SEED begins elsewhere.
+// Random well-formed logs compared with their intended events: every event, their order, every digit of a time. TURBOGR_LONG=1 reads
+// 300 of them; TURBOGR_SEED sets the first seed.
 import { afterAll, expect, test } from 'vitest';
 import { Engine, literal } from '../../../../src/data/prepare/engine.js';
 import type { SequenceStore } from '../../../../src/data/store/sequence-store.js';
