@@ -11,9 +11,9 @@ import type { CostModel } from './cost.js';
 
 /** Weight of an observation after k further ones: FORGETTING^k. */
 const FORGETTING = 0.998;
-/** Prior variance of the ratio b / a around its initial value. */
+/** Initial variance of both entries of theta: how freely the ratio b / a may move from its initial value. */
 const LOOSENESS = 100;
-/** Residuals are clamped to this factor of the prediction: outliers are pauses of the machine. */
+/** Residuals are clamped to this share of the prediction: outliers are pauses of the machine. */
 const LARGEST_SURPRISE = 0.5;
 
 export interface Observation {
