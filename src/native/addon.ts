@@ -71,6 +71,7 @@ export interface Addon {
   read(device: number, stream: number, handle: number): Promise<ArrayBuffer | NativeFault>;
   submit(device: number, stream: number, op: number, count: number): NativeFault | null;
   sync(device: number): Promise<NativeFault | undefined>;
+  home(device: number, stream: number | undefined): NativeFault | null;
   tag(device: number, lane: number, stage: number): NativeFault | null;
   recordSpans(device: number, on: boolean): NativeFault | null;
   /** Nanoseconds. */

@@ -64,6 +64,8 @@ export interface GradientsToApply {
   readonly dense: DenseGradients;
   /** Called once: after the dense update, or before it if gradients are clipped by their global norm. */
   tables(): TableGradients;
+  /** Rows beside those, asked for when they are applied; not where all are clipped by their common norm. */
+  later?: (() => TableGradients) | undefined;
   /** Called when the update of the dense parameters is enqueued. */
   denseApplied?(): void;
 }
@@ -136,12 +138,16 @@ export class Optimizer {
       adamw(this.#device, { p, g, m: m.value, v: v.value, hyper: rates, gradScale });
     });
     given.denseApplied?.();
-    const tables = clipped ?? this.#prepare(given.tables());
-    tables.forEach((gradient, i) => {
-      const rounding = this.#rounding(i, step);
-      if (gradient) this.#tables[i]!.apply(gradient, { hyper: hyper(tableLr, 0), gradScale, rounding, stream });
-    });
-    return tables;
+    const applyTables = (tables: TableGradients): TableGradients => {
+      tables.forEach((gradient, i) => {
+        const rounding = this.#rounding(i, step);
+        if (gradient) this.#tables[i]!.apply(gradient, { hyper: hyper(tableLr, 0), gradScale, rounding, stream });
+      });
+      return tables;
+    };
+    const applied = applyTables(clipped ?? this.#prepare(given.tables()));
+    if (given.later) applyTables(given.later());
+    return applied;
   }
 
   #prepare(tables: TableGradients): TableGradients {

@@ -11,6 +11,7 @@ import { Model, type NamedWeight } from '../nn/model.js';
 import type { ModelShape } from '../nn/model-shape.js';
 import { readRows, writeRows } from '../ops/copy-rows.js';
 import { lerp } from '../ops/elementwise.js';
+import { MOST_REQUESTS } from '../ops/read-again.js';
 import type { Table } from '../ops/table.js';
 import { Tape } from '../ops/tape.js';
 import { divideDense } from '../optim/dense-slices.js';
@@ -89,7 +90,11 @@ export class Learner {
   readonly #parts: StepParts;
   readonly #average: Model | undefined;
   readonly #kind: ScheduleKind;
-  /** Outcome of the last step, success or failure. */
+  /** Whether rows that the next step reads again are updated before all others. */
+  readonly #againFirst: boolean;
+  /** The step that was opened last. */
+  #newest: StepRun | undefined;
+  /** The last step's, for better or worse. */
   #lastFigures: Promise<unknown> = Promise.resolve();
 
   constructor(options: LearnerOptions) {
@@ -146,7 +151,10 @@ export class Learner {
         ranks && new RankSum({ ...ranks, stream: streamOf(this.#kind, 'reduce'), early: this.#kind === 'overlapped' }),
       replicaCheck: ranks && new ReplicaCheck({ ...ranks, model: this.model, every: config.checkReplicas }),
     };
-    // Same seed: the average starts with the model's weights.
+    // Not where the norm of all gradients comes first.
+    const mayPart = divided && !this.#parts.optimizer.clips && config.batch.lanes <= MOST_REQUESTS * world.size;
+    this.#againFirst = config.staleness === 'exact' && mayPart;
+    // The same seed: the average starts where the model does.
     if (config.optimizer.ema !== undefined) this.#average = new Model(device, shape, config.seed, itemShard);
   }
 
@@ -174,6 +182,7 @@ export class Learner {
     const count = step % COUNT_EVERY === 1;
     const run = new StepRun(this.#parts, { batches, lanes: batch.lanes, laneTokens, rates, count });
     if (this.ahead > 0) run.run(fetchStages(this.#kind, run.rounds));
+    this.#newest = run;
     return { run, lr };
   }
 
@@ -187,8 +196,10 @@ export class Learner {
     openNext: () => void = () => undefined,
   ): Promise<StartedStep> {
     if (this.ahead > 0) {
-      run.catchUp(streamOf(this.#kind, 'rows'));
+      const stream = streamOf(this.#kind, 'rows');
+      run.catchUp(stream);
       openNext();
+      if (this.#againFirst && this.#newest && this.#newest !== run) run.precede(this.#newest, stream);
       run.run(computeStages(this.#kind, run.rounds));
     } else {
       run.run(schedule(this.#kind, run.rounds, this.#config.pipeline));

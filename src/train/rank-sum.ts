@@ -6,6 +6,8 @@
 import type { RankGroups } from '../dist/shard/rank-groups.js';
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
+import type { Requests } from '../ops/changed-rows.js';
+import type { RowChoice } from '../ops/read-again.js';
 import type { Table } from '../ops/table.js';
 import type { Gradients, TableGradient, TableGradients, Trained } from '../optim/gradients.js';
 import type { GradientsToApply } from '../optim/optimizer.js';
@@ -31,6 +33,13 @@ export interface RankSumOptions {
   early: boolean;
 }
 
+interface TablesToSum {
+  lanes: number;
+  nodes: readonly RankNode[];
+  /** Of divided tables; the others come with the rows inside. */
+  only: RowChoice | undefined;
+}
+
 export class RankSum {
   readonly #options: RankSumOptions;
   readonly #dense: DenseSum;
@@ -46,38 +55,45 @@ export class RankSum {
   }
 
   /**
-   * Dense gradients of this rank's slices, and gradients of tables, which are summed on request. Consumes the partial sums.
-   * Collective: every rank calls it in every step, with or without work, and requests and shares in the same order.
+   * Dense gradients by this rank's slices, and those of tables, which are summed when they are asked for. Uses the partial
+   * sums up. Collective: every rank calls it for every step, with or without work, and asks and shares in the same order.
+   * Rows of divided tables that are read `again` by the next step, by owner, come first, the others when they are asked for.
    */
   async total(
     lanes: number,
     partials: readonly Partial<Gradients>[],
     wishes: Wishes,
+    again?: readonly Requests[],
   ): Promise<Wishes & { gradients: GradientsToApply | undefined }> {
     const { nodes, ...agreed } = await gatherNodes(this.#options.groups.world, partials, wishes);
     if (!this.#options.early) await this.#dense.computed();
-    return { ...agreed, gradients: nodes.length === 0 ? undefined : this.#sum(lanes, nodes) };
+    return { ...agreed, gradients: nodes.length === 0 ? undefined : this.#sum(lanes, nodes, again) };
   }
 
-  #sum(lanes: number, nodes: readonly RankNode[]): GradientsToApply {
+  #sum(lanes: number, nodes: readonly RankNode[], again?: readonly Requests[]): GradientsToApply {
+    const only = (inside: boolean): RowChoice | undefined => again && { marked: again, inside };
     return {
       dense: this.#slices.total(lanes, nodes),
-      tables: () => this.#sumTables(lanes, nodes),
+      tables: () => this.#sumTables(lanes, nodes, only(true)),
+      ...(again && { later: () => this.#sumTables(lanes, nodes, only(false)) }),
       denseApplied: () => this.#slices.share(),
     };
   }
 
-  #sumTables(lanes: number, nodes: readonly RankNode[]): TableGradients {
+  #sumTables(lanes: number, nodes: readonly RankNode[], only?: RowChoice): TableGradients {
     const { device, trained } = this.#options;
     device.tag(-1, STAGES.indexOf('reduce')); // to tell rows from dense gradients in the spans
-    const tables = trained.tables.map((table, i) => this.#sumTable(lanes, nodes, table, i));
+    device.home(this.#options.stream);
+    const tables = trained.tables.map((table, i) => this.#sumTable({ lanes, nodes, only }, table, i));
     device.tag(-1, STAGES.indexOf('apply'));
+    device.home('compute');
     return tables;
   }
 
-  #sumTable(lanes: number, nodes: readonly RankNode[], table: Table, i: number): TableGradient | undefined {
+  #sumTable({ lanes, nodes, only }: TablesToSum, table: Table, i: number): TableGradient | undefined {
     const parts = nodes.filter(({ note }) => note.tables[i] !== null);
-    if (parts.length === 0) return undefined;
+    const divided = this.#options.isDivided(table);
+    if (parts.length === 0 || (only?.inside === false && !divided)) return undefined;
     if (parts.some(({ note }) => note.tables[i] === 'dense')) {
       const values = parts.map(node => {
         const gradient = node.own?.tables[i];
@@ -91,7 +107,7 @@ export class RankSum {
       return { from: node.from, to: node.to, rank: node.rank, room: Number(node.note.tables[i]), own };
     });
     const rows = { vocabulary: table.vocabulary, width: table.value.cols };
-    const how = this.#options.isDivided(table) ? 'divided' : 'replicated';
-    return { kind: 'rows', list: this.#rows[how](lanes, lists, rows) };
+    const list = divided ? this.#rows.divided(lanes, lists, rows, only) : this.#rows.replicated(lanes, lists, rows);
+    return { kind: 'rows', list };
   }
 }

@@ -11,6 +11,8 @@ import type { RankGroups } from '../dist/shard/rank-groups.js';
 import { sendLists } from '../dist/shard/send-lists.js';
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
+import type { RowChoice } from '../ops/read-again.js';
+import { takeList } from '../ops/route-ids.js';
 import { disposeRowList, emptyRowList, type RowList, sparseAdd } from '../ops/row-list.js';
 import { ownedRows } from '../util/row-shard.js';
 import { type LaneRange, LaneSum, lanesOf, type Partial, putNodes } from './lane-tree.js';
@@ -42,11 +44,11 @@ export class RowSum {
     return this.#exchange(lanes, parts, this.#groups.world, table);
   }
 
-  /** For a sharded table: this owner's rows, by local row. */
-  divided(lanes: number, parts: readonly ListPart[], table: Rows): RowList {
+  /** Of a divided table: the rows of this owner, by row here; or some of them, those inside a choice before the others. */
+  divided(lanes: number, parts: readonly ListPart[], table: Rows, only?: RowChoice): RowList {
     const { group, peers, shard, world } = this.#groups;
     const here = { vocabulary: ownedRows(table.vocabulary, shard), width: table.width };
-    const own = this.#toOwners(lanes, parts, table);
+    const own = this.#toOwners(lanes, parts, table, only);
     if (peers.size === 1) return own[0]!.value!;
     const all = Array.from({ length: peers.size }, (_, g) => {
       const members = parts.filter(({ rank }) => Math.floor(rank / group.size) === g);
@@ -63,8 +65,8 @@ export class RowSum {
     return this.#exchange(lanes, nodes, peers, here);
   }
 
-  /** The group's nodes, for this owner's rows. The k-th lists of all ranks share one exchange. */
-  #toOwners(lanes: number, parts: readonly ListPart[], table: Rows): Partial<RowList>[] {
+  /** The group's nodes, of this owner's rows. The k-th lists of all ranks travel together. */
+  #toOwners(lanes: number, parts: readonly ListPart[], table: Rows, only?: RowChoice): Partial<RowList>[] {
     const { group, world, shard } = this.#groups;
     const here = ownedRows(table.vocabulary, shard);
     const index = Math.floor(world.rank / group.size);
@@ -78,7 +80,7 @@ export class RowSum {
       const lists = sendLists(
         this.#device,
         group,
-        { own: byRank[group.rank]![round]?.own, rooms, table },
+        { own: byRank[group.rank]![round]?.own, rooms, table, only },
         this.#stream,
       );
       lists.forEach((value, r) => {
@@ -91,29 +93,46 @@ export class RowSum {
     return sum.partials.filter(({ value }) => value !== undefined);
   }
 
-  /** Every rank of `ranks` receives every list and sums them. */
+  /** Every rank of `ranks` gets every list and adds them up. The k-th lists of all ranks travel together. */
   #exchange(lanes: number, parts: readonly ListPart[], ranks: Communicator, table: Rows): RowList {
-    const device = this.#device;
-    const { width } = table;
-    const each = Array.from({ length: ranks.size }, (_, r) => parts.filter(({ rank }) => rank === r).length);
-    using mine = device.tensor([1, Math.max(1, each[ranks.rank]!)], 'i64');
-    using counts = device.tensor([1, parts.length], 'i64');
-    using shares = device.from(BigInt64Array.from(each, BigInt));
-    parts
-      .filter(({ own }) => own !== undefined)
-      .forEach(({ own }, k) =>
-        device.call('comm_count_ids').number(k).tensor(own!.ids).tensor(mine).submit(this.#stream),
-      );
-    ranks.allGatherV(device, { send: mine, receive: counts, counts: shares, unit: 1 });
-    const lists = parts.map(({ from, to, rank, room, own }, index) => {
-      const value = own ?? emptyRowList(device, room, table);
-      ranks.broadcast(device, value.ids, rank);
-      ranks.broadcast(device, value.rows, rank, { counts, index, unit: width });
-      return { from, to, value };
-    });
+    const byRank = Array.from({ length: ranks.size }, (_, r) => parts.filter(({ rank }) => rank === r));
+    const rounds = Math.max(...byRank.map(({ length }) => length));
+    const received: (Partial<RowList> & { value: RowList })[][] = byRank.map(() => []);
+    for (let round = 0; round < rounds; round++) {
+      const each = byRank.map(lists => lists[round]);
+      this.#gather(each, ranks, table).forEach((value, r) => {
+        const { from, to } = each[r] ?? { from: 0, to: 0 };
+        if (value) received[r]!.push({ from, to, value });
+      });
+    }
     const sum = new LaneSum<RowList>(lanes, (left, right) => this.#add(left, right, table.vocabulary));
-    putNodes(sum, { from: 0, to: lanes }, lists);
+    putNodes(sum, { from: 0, to: lanes }, received.flat());
     return sum.total()!;
+  }
+
+  /** A list of each rank, or none; this rank's comes back as it is. */
+  #gather(parts: readonly (ListPart | undefined)[], ranks: Communicator, table: Rows): (RowList | undefined)[] {
+    const device = this.#device;
+    const own = parts[ranks.rank]?.own;
+    using counts = device.tensor([1, ranks.size], 'i64');
+    using mine = device.from(BigInt64Array.of(0n), [1, 1], { stream: this.#stream });
+    using ones = device.from(new BigInt64Array(ranks.size).fill(1n), [1, ranks.size], { stream: this.#stream });
+    if (own) device.call('comm_count_ids').number(0).tensor(own.ids).tensor(mine).submit(this.#stream);
+    ranks.allGatherV(device, { send: mine, receive: counts, counts: ones, unit: 1 });
+    const room = parts.reduce((sum, part) => sum + (part?.room ?? 0), 0);
+    const all = emptyRowList(device, room, { vocabulary: Number.MAX_SAFE_INTEGER, width: table.width });
+    const nothing = own ?? emptyRowList(device, 1, table);
+    ranks.allGatherV(device, { send: nothing.ids, receive: all.ids, counts, unit: 1 });
+    ranks.allGatherV(device, { send: nothing.rows, receive: all.rows, counts, unit: table.width });
+    const lists = parts.map((part, index) => {
+      if (!part || part.own) return part?.own;
+      const to = emptyRowList(device, part.room, table);
+      takeList(device, { list: all, counts, index, to }, this.#stream);
+      return to;
+    });
+    if (!own) disposeRowList(nothing);
+    disposeRowList(all);
+    return lists;
   }
 
   #add(left: RowList, right: RowList, vocabulary: number): RowList {

@@ -49,12 +49,12 @@ export class StaleRows {
     this.ahead = staleness === 'exact' ? 1 : staleness;
   }
 
-  /** Call before an update is applied, and call the returned function once the update is enqueued. */
-  remember(step: number, { ids }: RowList): () => void {
+  /** To be called before an update is applied; the ids are taken over. */
+  remember(step: number, { ids }: RowList): void {
     const value = this.#table.value;
     if (!isF32(value)) throw new Error(`table ${this.#table.name} is ${value.dtype}: stale rows are f32`);
     const before = this.exact ? undefined : stageRows(this.#device, { from: value, ids, dtype: 'f32' }, this.#stream);
-    return () => this.#push({ step, ids, before });
+    this.#push({ step, ids, before });
   }
 
   /** Previous values for a step whose rows are older than the table; where lists overlap, the last wins. */

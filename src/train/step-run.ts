@@ -1,15 +1,8 @@
 // One optimiser step: the stages of its lanes, in the order of a schedule, and the sum of their gradients in the order of
 // the lane tree. Everything is enqueued; the only waits are for host messages between ranks.
 
-import type { ResolvedConfig } from '../config/schema.js';
 import { gatherJson } from '../dist/comm/communicator.js';
-import { SingleRank } from '../dist/comm/single-rank.js';
-import type { RankGroups } from '../dist/shard/rank-groups.js';
-import { RowFetch, type RowOwners } from '../dist/shard/row-fetch.js';
 import type { StreamName } from '../native/call.js';
-import type { Device } from '../native/device.js';
-import type { Model } from '../nn/model.js';
-import { countChanged } from '../ops/changed-rows.js';
 import {
   deferIfSmaller,
   type DeferRule,
@@ -18,39 +11,27 @@ import {
   type Trained,
 } from '../optim/gradients.js';
 import type { GradientsToApply, Optimizer, StepRates } from '../optim/optimizer.js';
+import type { RowList } from '../ops/row-list.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
-import type { Tensor } from '../tensor/tensor.js';
 import { LaneGradients } from './lane-gradients.js';
 import { type LaneRange, LaneSum, lanesOf } from './lane-tree.js';
 import { LaneWork } from './lane-work.js';
-import type { Objective } from './objective.js';
 import type { Wishes } from './rank-nodes.js';
 import type { RankSum } from './rank-sum.js';
 import type { ReplicaCheck, ReplicaDigests } from './replica-check.js';
-import { type Round, type ScheduledStage, STAGES } from './stages.js';
-import type { StaleRows } from './stale-rows.js';
+import { type Round, type ScheduledStage, type StageName, STAGES } from './stages.js';
+import { type RowParts, StepRows } from './step-rows.js';
 
-/** State shared by all steps. */
-export interface StepParts {
-  device: Device;
+/** What steps share. */
+export interface StepParts extends RowParts {
   trained: Trained;
-  model: Model;
-  objective: Objective;
   optimizer: Optimizer;
   gradients: GradientSums;
   seed: number;
   encoderDraws: number;
-  groups: RankGroups;
-  /** Whether the item table is sharded over the ranks of a group. */
-  divided: boolean;
   /** Whether lanes read copies of their rows instead of the table. */
   staged: boolean;
-  /** Data type of the copies, if not that of the table. */
-  wire: ResolvedConfig['wire'];
-  /** Whether owners send the rows of negatives in FP16. */
-  halves: boolean;
-  stale: StaleRows;
-  /** Sums gradients over ranks; absent for a single rank. */
+  /** How gradients of several ranks are summed; absent on a rank of its own. */
   rankSum?: RankSum | undefined;
   replicaCheck?: ReplicaCheck | undefined;
 }
@@ -81,21 +62,21 @@ export interface StepFigures {
   rows: { read: number; changed: number };
 }
 
-/** Rows of a replicated table are fetched locally. */
-const ALONE = new SingleRank();
-
 export class StepRun {
   readonly #parts: StepParts;
   readonly #input: StepInput;
   readonly #range: LaneRange;
   readonly #work = new Map<number, LaneWork>();
-  readonly #fetches: RowFetch[] = [];
+  readonly #rows: StepRows;
   readonly #sum: LaneGradients;
   readonly #losses: (Promise<Float32Array> | undefined)[] = [];
   readonly #counts: Promise<BigInt64Array>[] = [];
   #changed: Promise<BigInt64Array> = Promise.resolve(BigInt64Array.of(0n, 0n));
   #replicas: Promise<ReplicaDigests> | undefined;
-  /** Lanes summed so far. */
+  /** The step whose rows are fetched while this one computes, where those that both read go first. */
+  #next: { run: StepRun; stream: StreamName } | undefined;
+  #caughtUp = false;
+  /** Lanes that are in the sum. */
   #summed: number;
 
   constructor(parts: StepParts, input: StepInput) {
@@ -104,6 +85,7 @@ export class StepRun {
     const { rank, size } = parts.groups.world;
     this.#range = lanesOf(input.lanes, rank, size);
     this.#summed = this.#range.from;
+    this.#rows = new StepRows(parts, { step: input.rates.step, laneTokens: input.laneTokens });
     this.#sum = new LaneGradients(input.lanes, parts.gradients, parts.trained);
   }
 
@@ -120,49 +102,53 @@ export class StepRun {
   }
 
   run(stages: readonly ScheduledStage[]): void {
-    const { device } = this.#parts;
     for (const { stage, round, stream } of stages) {
       const { lane } = round;
-      device.tag(lane ?? -1, STAGES.indexOf(stage));
+      this.#begin(stage, stream, lane);
       if (lane === undefined) this.#answer(round, stream);
       else if (stage === 'dense') this.#dense(lane);
       else if (stage === 'reduce') this.#reduce(lane, stream);
       else this.#lane(lane, round)[stage](stream);
     }
-    device.tag(-1);
+    this.#end();
+  }
+
+  /** The rows of `next` are on their way: those that both steps read will be summed, applied and sent again first. Collective. */
+  precede(next: StepRun, stream: StreamName): void {
+    this.#begin('rows', stream);
+    this.#rows.meet(next.#rows, stream);
+    this.#next = { run: next, stream };
+    this.#end();
   }
 
   /** Rows were fetched before the last updates: which of them those changed, and, if exact, their new values. */
   catchUp(stream: StreamName): void {
-    const { device, stale } = this.#parts;
-    const changed = stale.changed(this.#input.rates.step);
-    if (changed.length === 0) return;
-    device.tag(-1, STAGES.indexOf('rows'));
-    using counts = device.from(BigInt64Array.of(0n, 0n), [1, 2], { stream });
-    for (const fetch of this.#fetches) {
-      countChanged(device, fetch.requests, changed, counts, stream);
-      if (stale.exact) fetch.refresh(changed[0]!, stream);
-    }
-    this.#changed = device.read(counts, stream);
-    device.tag(-1);
+    const changed = this.#parts.stale.changed(this.#input.rates.step);
+    if (changed.length === 0 || this.#caughtUp) return;
+    this.#caughtUp = true;
+    this.#begin('rows', stream);
+    this.#changed = this.#rows.catchUp(changed, stream);
+    this.#end();
     this.#changed.catch(() => undefined); // the same error as the loss's
   }
 
   /** Sums the gradients of all ranks and applies them. */
   async finish(wishes: Wishes): Promise<Wishes> {
-    const { rankSum, replicaCheck, device } = this.#parts;
+    const { rankSum, replicaCheck } = this.#parts;
     const { lanes, rates } = this.#input;
-    device.tag(-1, STAGES.indexOf('apply'));
+    this.#begin('apply', 'compute');
     this.#skipTo(this.#range.to);
     let agreed = wishes;
     let total: GradientsToApply | undefined;
-    if (rankSum) ({ gradients: total, ...agreed } = await rankSum.total(lanes, this.#sum.partials, wishes));
+    if (rankSum)
+      ({ gradients: total, ...agreed } = await rankSum.total(lanes, this.#sum.partials, wishes, this.#rows.again));
     else total = this.#alone();
-    device.tag(-1, STAGES.indexOf('apply'));
+    this.#begin('apply', 'compute'); // others may have begun something while this waited
     if (total) this.#apply(total);
     for (const work of this.#work.values()) work.dispose();
-    for (const fetch of this.#fetches) fetch.dispose();
-    device.tag(-1);
+    this.#rows.dispose();
+    this.#next = undefined;
+    this.#end();
     this.#replicas = replicaCheck?.digests(rates.step);
     this.#replicas?.catch(() => undefined); // the same error as the loss's
     return agreed;
@@ -207,8 +193,8 @@ export class StepRun {
       ...this.#parts,
       input: batches[lane]!,
       key: rates.step * lanes + lane,
-      fetch: this.#parts.staged ? (ids, stream) => this.#fetch(ids, round, stream) : undefined,
-      fetchHalves: this.#parts.halves ? (ids, stream) => this.#fetchHalves(ids, round, stream) : undefined,
+      fetch: this.#parts.staged ? (ids, stream) => this.#rows.fetch(ids, round, stream) : undefined,
+      fetchHalves: this.#parts.halves ? (ids, stream) => this.#rows.fetchHalves(ids, round, stream) : undefined,
     });
     this.#work.set(lane, made);
     return made;
@@ -216,44 +202,8 @@ export class StepRun {
 
   /** A round without a lane: answers the requests of others. */
   #answer(round: Round, stream: StreamName): void {
-    this.#fetch(undefined, round, stream);
-    if (this.#parts.halves) this.#fetchHalves(undefined, round, stream);
-  }
-
-  #fetch(ids: Tensor<'i32'> | undefined, round: Round, stream: StreamName): RowFetch {
-    const { model, stale, objective, wire, halves } = this.#parts;
-    const rooms = this.#rooms(round, tokens => (halves ? 2 * tokens : objective.mostRows(tokens)!));
-    const dtype = wire === 'f16' ? wire : model.items.value.dtype;
-    const instead = stale.before(this.#input.rates.step);
-    return this.#fetched(new RowFetch(this.#owners, { ids, rooms, instead, dtype, stream }));
-  }
-
-  #fetchHalves(ids: Tensor<'i32'> | undefined, round: Round, stream: StreamName): RowFetch {
-    const rooms = this.#rooms(round, tokens => this.#parts.objective.mostDraws(tokens));
-    return this.#fetched(new RowFetch(this.#owners, { ids, rooms, halves: true, stream }));
-  }
-
-  get #owners(): RowOwners {
-    const { device, model, groups, divided } = this.#parts;
-    return { device, table: model.items, group: divided ? groups.group : ALONE };
-  }
-
-  /** For each rank of the group, the most rows it requests in a round. */
-  #rooms({ number }: Round, most: (tokens: number) => number): number[] {
-    const { model, groups } = this.#parts;
-    const { lanes, laneTokens } = this.#input;
-    const { group, world } = groups;
-    const first = world.rank - group.rank;
-    return Array.from({ length: group.size }, (_, member) => {
-      const { from, to } = lanesOf(lanes, first + member, world.size);
-      const tokens = from + number < to ? laneTokens[from + number]! : 0;
-      return Math.min(most(tokens), model.items.vocabulary);
-    });
-  }
-
-  #fetched(fetch: RowFetch): RowFetch {
-    this.#fetches.push(fetch);
-    return fetch;
+    this.#rows.fetch(undefined, round, stream);
+    if (this.#parts.halves) this.#rows.fetchHalves(undefined, round, stream);
   }
 
   #dense(lane: number): void {
@@ -294,22 +244,36 @@ export class StepRun {
   #apply(total: GradientsToApply): void {
     const { gradients, optimizer, rankSum, stale } = this.#parts;
     const { rates } = this.#input;
-    let applied: (() => void) | undefined;
-    const remembered = (): TableGradients => {
-      const tables = total.tables();
-      const [items] = tables;
-      if (stale.ahead > 0 && items?.kind === 'rows') applied = stale.remember(rates.step, items.list);
-      return tables;
+    let remembered: RowList | undefined;
+    let later: TableGradients = [];
+    const tables = (): TableGradients => {
+      const summed = total.tables();
+      const [items] = summed;
+      if (stale.ahead > 0 && items?.kind === 'rows') stale.remember(rates.step, (remembered = items.list));
+      return summed;
     };
-    const [items, ...others] = optimizer.apply({ ...total, tables: remembered }, rates);
-    const dense = rankSum ? [] : total.dense; // slices were disposed when they were shared
-    if (applied === undefined || items?.kind !== 'rows') {
-      gradients.release({ dense, tables: [items, ...others] });
-      return;
-    }
-    applied(); // it keeps the ids
-    items.list.rows.dispose();
-    gradients.release({ dense, tables: [undefined, ...others] });
+    // What the next step reads again is sent to it before the other rows are summed.
+    const rest = (): TableGradients => {
+      this.#next?.run.catchUp(this.#next.stream);
+      return (later = total.later!());
+    };
+    const [items, ...others] = optimizer.apply({ ...total, tables, later: total.later && rest }, rates);
+    const dense = rankSum ? [] : total.dense; // slices have gone when they were shared
+    remembered?.rows.dispose(); // the ids are kept
+    gradients.release({ dense, tables: [remembered ? undefined : items, ...others] });
+    gradients.release({ dense: [], tables: later });
+  }
+
+  /** What is enqueued from now on is part of a stage. Where a stream waits for other ranks, no other shall wait with it. */
+  #begin(stage: StageName, stream: StreamName, lane = -1): void {
+    const { device, rankSum } = this.#parts;
+    device.tag(lane, STAGES.indexOf(stage));
+    device.home(rankSum && stream);
+  }
+
+  #end(): void {
+    this.#parts.device.tag(-1);
+    this.#parts.device.home();
   }
 
   /** Lanes without work before this one. */

@@ -185,19 +185,47 @@ describe('random programs', () => {
 
   it('free and reuse memory across streams without touching what is still in use', async () => {
     const property = fc.asyncProperty(
-      fc.array(fc.tuple(fc.nat(2), fc.nat(2), fc.nat(3)), { minLength: 20 }),
+      fc.array(fc.tuple(fc.nat(2), fc.nat(2), fc.nat(3), fc.nat(3)), { minLength: 20 }),
       async steps => {
         const reads: [number, Promise<Float32Array>][] = [];
-        steps.forEach(([writer, reader, size], i) => {
+        steps.forEach(([writer, reader, size, home], i) => {
+          device.home(STREAMS[home]);
           using tensor = device.tensor([1, 300 + 100 * size]);
           if (i % 7 === 0) delay(STREAMS[writer]!, 1);
           fill(tensor, i, STREAMS[writer]!);
           reads.push([i, device.read(tensor, STREAMS[reader])]);
         });
+        device.home();
         for (const [i, read] of reads) expect((await read).every(x => x === i)).toBe(true);
       },
     );
     await fc.assert(property, { seed: 11, numRuns: 50 });
     await device.sync();
+  });
+});
+
+describe('memory of a tensor', () => {
+  /** Which of two is done first: a stream's slow work on a tensor that is gone, or another's on the next one. */
+  async function first(): Promise<string> {
+    using other = floats(0);
+    const used = device.tensor([7, 1000]);
+    delay('sparse', 200);
+    fill(used, 1, 'sparse');
+    used.dispose();
+    using next = device.tensor([7, 1000]);
+    fill(next, 2, 'compute');
+    const done = await Promise.race([
+      device.read(other, 'sparse').then(() => 'slow'),
+      device.read(next).then(() => 'next'),
+    ]);
+    await device.sync();
+    return done;
+  }
+
+  it('ties the streams that use it one after the other, unless it is said which stream it is for', async () => {
+    expect(await first()).toBe('slow');
+    device.home('compute');
+    expect(await first()).toBe('next');
+    device.home();
   });
 });

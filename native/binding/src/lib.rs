@@ -255,7 +255,13 @@ pub fn stats(device: u32) -> Either<Stats, NativeFault> {
     either(with(device, "stats", |runtime| Ok(runtime.stats())))
 }
 
-/// Labels the spans of commands enqueued from now on; -1 for none.
+/// The stream that tensors made from now on are for: they get no memory that another one still works on.
+#[napi]
+pub fn home(device: u32, stream: Option<u32>) -> Option<NativeFault> {
+    with(device, "home", |runtime| runtime.home(stream)).err()
+}
+
+/// What the commands enqueued from now on belong to, in the spans; -1 for nothing.
 #[napi]
 pub fn tag(device: u32, lane: i32, stage: i32) -> Option<NativeFault> {
     with(device, "tag", |runtime| {

@@ -141,6 +141,22 @@ impl Runtime {
         self.tag = Tag { lane, stage };
     }
 
+    pub fn home(&mut self, stream: Option<u32>) -> Outcome {
+        self.tensors.home = match stream {
+            Some(stream) if stream as usize >= STREAMS => {
+                return Err(fault(
+                    "argument",
+                    "home",
+                    "stream",
+                    "a stream's number",
+                    format!("{stream}"),
+                ));
+            }
+            stream => stream.map(|stream| stream as usize),
+        };
+        Ok(())
+    }
+
     pub fn record_spans(&self, on: bool) {
         self.streams.queues.iter().for_each(|queue| queue.spans.switch(on));
     }

@@ -5,9 +5,10 @@
 //! Each storage remembers the last command of every stream that wrote it and that read it. A command waits for writers of its
 //! inputs, and for writers and readers of its outputs, on other streams.
 //!
-//! Memory is reused in stream order, like in a caching GPU allocator: a freed block may be given to the next tensor at once
-//! although commands on it are still pending, because all earlier uses count as writes to wait for. Blocks that several streams
-//! still use are kept in limbo, so that reuse does not synchronise those streams.
+//! Memory is reused in stream order, as a caching GPU allocator does: a freed block may be given to the next tensor at
+//! once although commands on it still wait, because all that used it before counts as a write to wait for. Blocks that
+//! several streams still work on rest in limbo, so that reuse does not tie those streams together; where it is said which
+//! stream tensors are for (`home`), they get no block that another stream still works on.
 
 use crate::fault::{Outcome, fault, out_of_memory};
 use crate::mapped_memory::MappedMemory;
@@ -82,6 +83,8 @@ pub struct Tensors {
     /// Free storages by block size.
     idle: BTreeMap<usize, Vec<u32>>,
     limbo: Vec<u32>,
+    /// The stream that new tensors are for; any, if none.
+    pub home: Option<usize>,
     live: usize,
     /// Allocations so far.
     lives: u64,
@@ -97,6 +100,7 @@ impl Tensors {
             storages: Vec::new(),
             idle: BTreeMap::new(),
             limbo: Vec::new(),
+            home: None,
             live: 0,
             lives: 0,
         }
@@ -267,10 +271,15 @@ impl Tensors {
     /// A free storage of this block size or a little more, or a new one; none when the system has no more memory.
     fn storage(&mut self, size: usize, done: Marks) -> Option<u32> {
         self.leave_limbo(done);
+        let (home, storages) = (self.home, &self.storages);
+        let suits = |storage: &u32| {
+            let uses = storages[*storage as usize].uses();
+            home.is_none_or(|home| (0..STREAMS).all(|stream| stream == home || uses[stream] <= done[stream]))
+        };
         let fit = self
             .idle
             .range_mut(size..=size + size / 4)
-            .find_map(|(_, free)| free.pop());
+            .find_map(|(_, free)| Some(free.remove(free.iter().rposition(suits)?)));
         let storage = match fit {
             Some(storage) => storage,
             None => {

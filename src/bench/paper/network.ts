@@ -3,7 +3,7 @@
 
 import { UserError } from '../../util/errors.js';
 import { formatCount, formatShare } from '../../util/terminal.js';
-import { benchNetwork, type NetworkRow, PER_NODE, RANKS, type Scheme } from '../network.js';
+import { benchNetwork, describeCase, type NetworkRow, PER_NODE, RANKS, type Scheme } from '../network.js';
 import type { PaperRow, Section, SectionOptions } from './row.js';
 
 const GBIT = 1;
@@ -97,7 +97,7 @@ const COMPARISONS: readonly Comparison[] = [
 export const network: Section = {
   id: 'network',
   title: 'Hierarchical sparse parallelism and semi-asynchronous training: time',
-  about: `The paper: 16 nodes of 8 devices. Here: four ranks on two nodes of two, made of network namespaces on this machine, ${GBIT} Gbit/s between them; HSTU of width 256 with 2 blocks, a million rows, 4,096 tokens and 4,096 negatives per rank. All ranks share the machine's cores, so computing takes a larger part of the step than on separate machines. Exchanges are timed on the rank that enters them last: transfer, not waiting.`,
+  about: `The paper: 16 nodes of 8 devices. Here: four ranks on two nodes of two, made of network namespaces on this machine, ${GBIT} Gbit/s between them; ${describeCase()}. All ranks share the machine's cores, so computing takes a larger part of the step than on machines of their own. Exchanges are timed on the rank that comes to them last: transfer, not waiting.`,
   parts: [{ id: 'two nodes of two ranks', measure }],
 };
 
@@ -120,7 +120,7 @@ async function measure({ quick }: SectionOptions): Promise<PaperRow[]> {
 
 /** The measurement, or why there is none. */
 async function measureSchemes(quick: boolean): Promise<ReadonlyMap<string, NetworkRow> | string> {
-  const how = quick ? { steps: 2, turns: 2 } : { steps: 5, turns: 3 };
+  const how = quick ? { steps: 8, turns: 1 } : { steps: 20, turns: 2 };
   try {
     const rows = await benchNetwork({ gbit: GBIT, schemes: Object.values(SCHEMES), ...how });
     return new Map(Object.keys(SCHEMES).map((name, i) => [name, rows[i]!]));

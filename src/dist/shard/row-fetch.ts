@@ -1,5 +1,6 @@
-// Fetches the rows of one lane from their owners: distinct ids are sent, rows come back in the order of the ids. An owner
-// remembers the requests, so that rows changed by an update meanwhile can be sent again.
+// Rows of a table for one lane, from their owners: ids go out, each once, rows come back in the order of the ids. An owner
+// remembers what it was asked for, so that rows which an update changes meanwhile can be sent again; which those may be can
+// be agreed before the update is known.
 //
 // Collective over the group: a rank without a lane takes part with no ids. In a group of one rank nothing moves.
 //
@@ -7,7 +8,7 @@
 
 import type { StreamName } from '../../native/call.js';
 import type { Device } from '../../native/device.js';
-import { changedRows, putRows, type Requests } from '../../ops/changed-rows.js';
+import { changedRows, type ChangedRows, putRows, type Requests } from '../../ops/changed-rows.js';
 import { emptyHalfRows, type HalfRows, pickHalfRows } from '../../ops/half-rows.js';
 import { pickRows, type RoutedIds, routeIds } from '../../ops/route-ids.js';
 import type { RowList } from '../../ops/row-list.js';
@@ -38,6 +39,14 @@ export interface FetchOptions {
   stream: StreamName;
 }
 
+/** Rows that are to be sent again. */
+interface Resend {
+  /** What this rank sends. */
+  readonly send: ChangedRows;
+  /** Where it puts what it gets: places in each owner's part; absent in a group of one rank. */
+  readonly put: { at: Tensor<'i32'>; counts: Tensor<'i64'>; back: RoutedIds | undefined } | undefined;
+}
+
 /** Parts of a tensor, one for each rank of the group. */
 type Counted = readonly [tensor: Tensor, counts: Tensor<'i64'>];
 
@@ -53,6 +62,7 @@ export class RowFetch {
   readonly #dtype: RowDtype;
   readonly #route: RoutedIds | undefined;
   readonly #owned: Tensor[] = [];
+  #resend: Resend | undefined;
 
   constructor(owners: RowOwners, { ids, rooms, instead = [], dtype, halves = false, stream }: FetchOptions) {
     const { device, table, group } = owners;
@@ -66,7 +76,7 @@ export class RowFetch {
     } else {
       this.#route = routeIds(device, this.#asked, { owners: group.size, order: 'to-routed', stream });
       this.#own(this.#route.local, this.#route.order, this.#route.counts);
-      this.requests = this.#exchangeIds(this.#route, rooms);
+      this.requests = this.#exchangeIds(this.#route, rooms, stream);
     }
     if (halves) {
       const fetched = this.#fetchHalves(stream);
@@ -88,34 +98,53 @@ export class RowFetch {
     this.staged = new StagedRows(device, table, ids, { rows });
   }
 
-  /** Fetches again the rows that an update changed: `list` has their ascending local ids. Collective. */
+  /** The next update changes no other rows than those of an ascending list of ids here: whoever has them is told. Collective. */
+  expect(list: Tensor<'i32'>, stream: StreamName): void {
+    const { device, group } = this.#owners;
+    const send = changedRows(device, this.requests, { list, from: 'id' }, stream);
+    if (group.size === 1) {
+      this.#resend = { send, put: undefined };
+      return;
+    }
+    const [at, counts] = this.#tell(send.at, send.counts, stream);
+    const back = this.staged && routeIds(device, this.#asked, { owners: group.size, order: 'from-routed', stream });
+    this.#resend = { send, put: { at, counts, back } };
+  }
+
+  /** Fetches rows again that are expected to have changed; if nothing is, those of `list`, as above. Collective. */
   refresh(list: Tensor<'i32'>, stream: StreamName): void {
-    const { device, table, group } = this.#owners;
-    const changed = changedRows(device, this.requests, { list, from: 'id' }, stream);
+    const { device, table } = this.#owners;
+    if (!this.#resend) this.expect(list, stream);
+    const { send, put } = this.#resend!;
     const width = table.value.cols;
     using answers = device.tensor([this.requests.ids.size, width], this.#dtype);
-    pickRows(device, { from: table.value, ids: changed.from, counts: changed.counts, to: answers }, stream);
-    if (group.size === 1) {
-      const places = { at: changed.at, counts: changed.counts, parts: this.requests.counts };
+    pickRows(device, { from: table.value, ids: send.from, counts: send.counts, to: answers }, stream);
+    if (!put) {
+      const places = { at: send.at, counts: send.counts, parts: this.requests.counts };
       if (this.staged) putRows(device, answers, places, this.staged.value, stream);
     } else {
-      using counts = this.#exchangeCounts(changed.counts);
-      using at = device.tensor([1, this.#asked.size], 'i32');
+      const { at, counts, back } = put;
       using rows = device.tensor([this.#asked.size, width], this.#dtype);
-      this.#exchange([changed.at, changed.counts], [at, counts]);
-      this.#exchange([answers, changed.counts], [rows, counts], width);
-      if (this.staged) {
-        const back = routeIds(device, this.#asked, { owners: group.size, order: 'from-routed', stream });
+      this.#exchange([answers, send.counts], [rows, counts], width);
+      if (this.staged && back) {
         const places = { at, counts, parts: back.counts, order: back.order };
         putRows(device, rows, places, this.staged.value, stream);
-        for (const tensor of Object.values(back)) tensor.dispose();
       }
     }
-    for (const tensor of [changed.at, changed.from, changed.counts]) tensor.dispose();
+    this.#forgetResend();
+  }
+
+  /** Of the rows that this rank asked for, those that are in their owners' lists: ids there, by owner. The caller owns them. Collective. */
+  among(list: Tensor<'i32'>, stream: StreamName): Requests {
+    const { at, from, counts } = changedRows(this.#owners.device, this.requests, { list, from: 'id' }, stream);
+    const [ids, received] = this.#tell(from, counts, stream);
+    for (const tensor of [at, from, counts]) tensor.dispose();
+    return { ids, counts: received };
   }
 
   dispose(): void {
     this.staged?.dispose();
+    this.#forgetResend();
     for (const tensor of this.#owned) tensor.dispose();
   }
 
@@ -123,11 +152,27 @@ export class RowFetch {
     this.dispose();
   }
 
-  #exchangeIds({ local, counts }: RoutedIds, rooms: readonly number[]): Requests {
+  #forgetResend(): void {
+    const { send, put } = this.#resend ?? {};
+    for (const tensor of Object.values({ ...send, ...put?.back })) tensor.dispose();
+    put?.at.dispose();
+    put?.counts.dispose();
+    this.#resend = undefined;
+  }
+
+  /** For each who asked, some places or ids of its part; what this rank gets is the caller's. */
+  #tell(send: Tensor<'i32'>, sendCounts: Tensor<'i64'>, stream: StreamName): [Tensor<'i32'>, Tensor<'i64'>] {
+    const counts = this.#exchangeCounts(sendCounts, stream);
+    const received = this.#owners.device.tensor([1, this.#asked.size], 'i32');
+    this.#exchange([send, sendCounts], [received, counts]);
+    return [received, counts];
+  }
+
+  #exchangeIds({ local, counts }: RoutedIds, rooms: readonly number[], stream: StreamName): Requests {
     const { device, table, group } = this.#owners;
     const here = ownedRows(table.vocabulary, { index: group.rank, count: group.size });
     const room = rooms.reduce((sum, most) => sum + Math.min(most, here), 0);
-    const received = this.#own(this.#exchangeCounts(counts));
+    const received = this.#own(this.#exchangeCounts(counts, stream));
     const ids = this.#own(device.tensor([1, Math.max(1, room)], 'i32'));
     this.#exchange([local, counts], [ids, received]);
     return { ids, counts: received };
@@ -168,9 +213,9 @@ export class RowFetch {
     return to;
   }
 
-  #exchangeCounts(counts: Tensor<'i64'>): Tensor<'i64'> {
+  #exchangeCounts(counts: Tensor<'i64'>, stream: StreamName): Tensor<'i64'> {
     const { device, group } = this.#owners;
-    using ones = device.from(new BigInt64Array(group.size).fill(1n));
+    using ones = device.from(new BigInt64Array(group.size).fill(1n), [1, group.size], { stream });
     const received = device.tensor([1, group.size], 'i64');
     group.allToAllV(device, { send: counts, sendCounts: ones, receive: received, receiveCounts: ones, unit: 1 });
     return received;

@@ -4,7 +4,8 @@ use super::embedding::{count, nothing, row_list_mut};
 use crate::args::Args;
 use crate::fault::Outcome;
 use turbogr_kernels::embedding::{
-    self, Changed, CopyRows, IdList, MAX_CHANGED, MAX_ID_LISTS, PickHalfRows, Places, Requests, Routed,
+    self, Changed, CopyRows, IdList, MAX_ASKED, MAX_CHANGED, MAX_ID_LISTS, PickHalfRows, Places, Requests, Routed,
+    RoutedIds,
 };
 use turbogr_kernels::mat::MatMut;
 
@@ -97,6 +98,37 @@ fn requests(args: &mut Args) -> Outcome<Requests<'static>> {
         ids: args.slice("ids")?,
         counts: args.slice("counts")?,
     })
+}
+
+fn several_requests(args: &mut Args) -> Outcome<([Requests<'static>; MAX_ASKED], usize)> {
+    let mut lists = [Requests { ids: &[], counts: &[] }; MAX_ASKED];
+    let count = count(args, "lists", MAX_ASKED)?;
+    for list in &mut lists[..count] {
+        *list = requests(args)?;
+    }
+    Ok((lists, count))
+}
+
+pub fn asked_rows(args: &mut Args) -> Outcome {
+    let (lists, count) = several_requests(args)?;
+    let to = args.slice_mut("to")?;
+    args.work(move |site| Ok(embedding::asked_rows(site.cx, &lists[..count], to)?))
+}
+
+pub fn keep_routed(args: &mut Args) -> Outcome {
+    let ids = RoutedIds {
+        local: args.slice("local")?,
+        order: args.slice("order")?,
+        counts: args.slice("counts")?,
+    };
+    let (marked, count) = several_requests(args)?;
+    let inside = args.flag("inside")?;
+    let to = Routed {
+        local: args.slice_mut("to local")?,
+        order: args.slice_mut("to order")?,
+        counts: args.slice_mut("to counts")?,
+    };
+    args.work(move |_| Ok(embedding::keep_routed(ids, &marked[..count], inside, to)?))
 }
 
 pub fn changed_rows(args: &mut Args) -> Outcome {

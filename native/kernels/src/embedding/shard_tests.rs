@@ -278,3 +278,58 @@ fn the_square_sum_of_shards_is_that_of_the_list() {
         }
     }
 }
+
+/// What is asked for by several, each id once; and routed ids that are in any of the marked lists, or in none.
+#[test]
+fn routed_ids_are_parted_by_what_is_read_again() {
+    for (owners, lists) in [(1, 1), (2, 3), (3, 0), (4, 2)] {
+        let own = ids(31, 900, 2, 3);
+        let Route { local, order, counts } = route(&own, owners, false);
+        let marked: Vec<Vec<i32>> = (0..lists).map(|k| ids(40 + k, 1000, 5, 0)).collect();
+        let routes: Vec<Route> = marked.iter().map(|list| route(list, owners, false)).collect();
+        let marks: Vec<Requests> = routes
+            .iter()
+            .map(|Route { local, counts, .. }| Requests { ids: local, counts })
+            .collect();
+        for inside in [true, false] {
+            let mut to = Route {
+                local: vec![7; own.len()],
+                order: vec![7; own.len()],
+                counts: vec![7; owners],
+            };
+            let routed = Routed {
+                local: &mut to.local,
+                order: &mut to.order,
+                counts: &mut to.counts,
+            };
+            let from = RoutedIds {
+                local: &local,
+                order: &order,
+                counts: &counts,
+            };
+            keep_routed(from, &marks, inside, routed).expect("a part");
+            let want: Vec<i32> = (0..owners as i32)
+                .flat_map(|owner| live(&own).into_iter().filter(move |id| id % owners as i32 == owner))
+                .filter(|id| marked.iter().any(|list| list.contains(id)) == inside)
+                .collect();
+            let kept = to.counts.iter().sum::<i64>() as usize;
+            let found: Vec<i32> = to.order[..kept].iter().map(|place| own[*place as usize]).collect();
+            assert_eq!(found, want);
+            let there: Vec<i32> = want.iter().map(|id| id / owners as i32).collect();
+            assert_eq!(to.local[..kept], there);
+            assert!(to.local[kept..].iter().chain(&to.order[kept..]).all(|x| *x == -1));
+        }
+        for cx in contexts().iter().flatten() {
+            let mut asked = vec![7; 1000];
+            asked_rows(cx, &marks, &mut asked).expect("a list");
+            let mut want: Vec<i32> = routes.iter().flat_map(|Route { local, .. }| live(local)).collect();
+            want.sort_unstable();
+            want.dedup();
+            assert_eq!(live(&asked), want);
+            assert!(asked[want.len()..].iter().all(|id| *id == -1));
+            if !want.is_empty() {
+                assert!(asked_rows(cx, &marks, &mut asked[..want.len() - 1]).is_err());
+            }
+        }
+    }
+}

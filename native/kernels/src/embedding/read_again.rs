@@ -1,0 +1,97 @@
+//! Rows that one step reads and the next one reads again: their gradients are wanted before the others.
+//!
+//! Requests come in parts, each ascending; so do routed ids, a part for each owner.
+
+use super::changed_rows::Requests;
+use super::route_ids::{Routed, total};
+use crate::ctx::Ctx;
+use crate::fault::{FaultKind, Outcome, fault};
+use crate::shape::check_len;
+
+/// Lists that one call can take.
+pub const MAX_ASKED: usize = 64;
+
+/// The different ids of several requests, ascending; -1 beyond the last.
+pub fn asked_rows(cx: &Ctx, requests: &[Requests], to: &mut [i32]) -> Outcome {
+    let op = "asked_rows";
+    let mut count = 0;
+    for Requests { ids, counts } in requests {
+        count += total(op, ids, Some(counts))?;
+    }
+    let mut all = cx.scratch::<i32>(count);
+    let mut at = 0;
+    for part in requests {
+        let len = total(op, part.ids, Some(part.counts))?;
+        all[at..at + len].copy_from_slice(&part.ids[..len]);
+        at += len;
+    }
+    all.sort_unstable();
+    let mut found = 0;
+    for (i, id) in all.iter().enumerate() {
+        if i > 0 && *id == all[i - 1] {
+            continue;
+        }
+        let Some(place) = to.get_mut(found) else {
+            let (expected, got) = ("room for all of them", format!("for {found}"));
+            return Err(fault(FaultKind::Shape, op, "to", expected, got));
+        };
+        *place = *id;
+        found += 1;
+    }
+    to[found..].fill(-1);
+    Ok(())
+}
+
+/// Routed ids to choose from: see [`Routed`]; `order` leads back to where they came from.
+#[derive(Clone, Copy)]
+pub struct RoutedIds<'a> {
+    pub local: &'a [i32],
+    pub order: &'a [i32],
+    pub counts: &'a [i64],
+}
+
+/// Those of the routed ids that are, or are not, in any of `marked`, which have a part for each owner too.
+pub fn keep_routed(ids: RoutedIds, marked: &[Requests], inside: bool, to: Routed) -> Outcome {
+    let op = "keep_routed";
+    let owners = ids.counts.len();
+    total(op, ids.local, Some(ids.counts))?;
+    check_len(op, "to counts", to.counts.len(), owners)?;
+    check_len(op, "order", ids.order.len(), ids.local.len())?;
+    check_len(op, "to local", to.local.len(), ids.local.len())?;
+    check_len(op, "to order", to.order.len(), ids.local.len())?;
+    for list in marked {
+        check_len(op, "marked counts", list.counts.len(), owners)?;
+        total(op, list.ids, Some(list.counts))?;
+    }
+    // Of each marked list, where the walk is and where the owner's part ends.
+    let (mut next, mut ends) = ([0; MAX_ASKED], [0; MAX_ASKED]);
+    let (mut start, mut kept) = (0, 0);
+    for (owner, part) in ids.counts.iter().enumerate() {
+        let before = kept;
+        for ((list, next), end) in marked.iter().zip(&mut next).zip(&mut ends) {
+            *next = *end;
+            *end += list.counts[owner] as usize;
+        }
+        for place in start..start + *part as usize {
+            let id = ids.local[place];
+            let mut found = false;
+            for ((list, next), end) in marked.iter().zip(&mut next).zip(&ends) {
+                while *next < *end && list.ids[*next] < id {
+                    *next += 1;
+                }
+                found |= *next < *end && list.ids[*next] == id;
+            }
+            if found != inside {
+                continue;
+            }
+            to.local[kept] = id;
+            to.order[kept] = ids.order[place];
+            kept += 1;
+        }
+        start += *part as usize;
+        to.counts[owner] = (kept - before) as i64;
+    }
+    to.local[kept..].fill(-1);
+    to.order[kept..].fill(-1);
+    Ok(())
+}

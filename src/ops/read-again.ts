@@ -1,0 +1,51 @@
+// Rows that one step reads and the next one reads again: which an owner was asked for, and routed ids parted by them.
+//
+// U places of a list, n owners.
+
+import type { StreamName } from '../native/call.js';
+import type { Device } from '../native/device.js';
+import type { Tensor } from '../tensor/tensor.js';
+import type { Requests } from './changed-rows.js';
+import type { RoutedIds } from './route-ids.js';
+
+/** Requests that one call takes: the kernels' limit. */
+export const MOST_REQUESTS = 64;
+
+/** The different ids of several requests, ascending, then -1; of at most `room`. The caller owns the list. */
+export function askedRows(
+  device: Device,
+  requests: readonly Requests[],
+  room: number,
+  stream?: StreamName,
+): Tensor<'i32'> {
+  const to = device.tensor([1, Math.max(1, room)], 'i32');
+  const call = device.call('asked_rows').number(requests.length);
+  for (const { ids, counts } of requests) call.tensor(ids).tensor(counts);
+  call.tensor(to).submit(stream);
+  return to;
+}
+
+export interface RowChoice {
+  /** Ids at their owners, a part for each owner. */
+  marked: readonly Requests[];
+  /** Those that are in any of `marked`, or those that are in none. */
+  inside: boolean;
+}
+
+/** Some of the ids that were routed (`from-routed`). The caller owns the tensors. */
+export function keepRouted(
+  device: Device,
+  { local, order, counts }: RoutedIds,
+  { marked, inside }: RowChoice,
+  stream?: StreamName,
+): RoutedIds {
+  const kept = {
+    local: device.tensor(local.shape, 'i32'),
+    order: device.tensor(order.shape, 'i32'),
+    counts: device.tensor(counts.shape, 'i64'),
+  };
+  const call = device.call('keep_routed').tensor(local).tensor(order).tensor(counts).number(marked.length);
+  for (const part of marked) call.tensor(part.ids).tensor(part.counts);
+  call.flag(inside).tensor(kept.local).tensor(kept.order).tensor(kept.counts).submit(stream);
+  return kept;
+}
