@@ -156,15 +156,18 @@ impl<'a> Tables<'a> {
         time: &TimeBias,
         square: *mut f32,
     ) {
-        let keys = Keys::new(time, pair);
+        let (keys, mut terms) = (Keys::new(time, pair), power::Row::new());
         for row in 0..pair.queries {
             let past = match term {
                 Term::Time => std::ptr::null(),
                 _ => self.past(pair, row),
             };
-            let now = time.query_times[pair.token + pair.query + row];
+            let (now, visible) = (time.query_times[pair.token + pair.query + row], pair.visible(row));
             // SAFETY: by this function's contract.
-            unsafe { power.fill::<V>(&keys, now, pair.visible(row), past, square.add(row * BLOCK)) };
+            unsafe {
+                power.evaluate::<V>(&keys, now, visible, &mut terms);
+                power.fill::<V>(&terms, visible, past, square.add(row * BLOCK));
+            }
         }
     }
 
@@ -200,14 +203,15 @@ impl<'a> Tables<'a> {
             }
             _ => None,
         };
-        let mut sums = power::PowerSums::default();
+        let (mut sums, mut terms) = (power::PowerSums::default(), power::Row::new());
         for row in 0..pair.queries {
             // SAFETY: by this function's contract.
             unsafe {
                 let (ds, visible) = (square.add(row * BLOCK), pair.visible(row));
                 if let Some((power, keys, query_times)) = &power {
                     let now = query_times[pair.token + pair.query + row];
-                    power.scatter::<V>(keys, now, visible, ds, &mut sums);
+                    power.evaluate::<V>(keys, now, visible, &mut terms);
+                    power.scatter::<V>(&terms, visible, ds, &mut sums);
                 }
                 if term != Term::Time {
                     let to = partial.position.add(BLOCK - 1 - row);

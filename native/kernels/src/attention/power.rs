@@ -13,8 +13,10 @@ use std::f64::consts::LN_2;
 
 /// Learned numbers of the function.
 pub const WEIGHTS: usize = 3;
-/// Vectors evaluated together: a chain of fifty dependent steps leaves a core idle.
+/// Vectors evaluated together.
 const TOGETHER: usize = 2;
+/// log2 of what stands for a gap of nothing.
+const NO_GAP: f32 = -126.0;
 
 /// The function with its constants.
 #[derive(Clone, Copy)]
@@ -93,6 +95,21 @@ impl Keys {
     }
 }
 
+/// log2(T) and P of the keys of a block pair as one query sees them; room made once for all queries of the pair.
+pub struct Row {
+    logs: [f32; ROOM],
+    powers: [f32; ROOM],
+}
+
+impl Row {
+    pub fn new() -> Row {
+        Row {
+            logs: [0.0; ROOM],
+            powers: [0.0; ROOM],
+        }
+    }
+}
+
 impl Power {
     pub fn new(weights: &[f32], unit: f32) -> Power {
         let [alpha, beta, gamma] = [weights[0], weights[1], weights[2]].map(f64::from);
@@ -108,50 +125,66 @@ impl Power {
         }
     }
 
-    /// [log2(T), P, E] of the keys from `at`, for query time `now`.
+    /// Fills a row for the first `visible` keys as query time `now` sees them, in whole vectors. One function after the other,
+    /// each over the whole row: the chain of all three is so long that a core holds two vectors of it, and waits.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `visible <= BLOCK`.
+    #[inline(always)]
+    pub unsafe fn evaluate<V: Simd>(&self, keys: &Keys, now: i64, visible: usize, row: &mut Row) {
+        // SAFETY: by this function's contract; a row has slack for whole vectors.
+        unsafe {
+            for at in (0..visible).step_by(TOGETHER * LANES) {
+                let mut gaps = [V::zero(); TOGETHER];
+                for (i, gap) in gaps.iter_mut().enumerate() {
+                    let gap_in_units = keys.gaps::<V>(now, at + i * LANES).mul(V::constant(self.inverse_unit));
+                    *gap = gap_in_units.max(V::constant(f32::MIN_POSITIVE));
+                }
+                for (i, log) in V::log2(gaps).into_iter().enumerate() {
+                    log.store(row.logs.as_mut_ptr().add(at + i * LANES));
+                }
+            }
+            for at in (0..visible).step_by(TOGETHER * LANES) {
+                let (mut logs, mut powers) = ([V::zero(); TOGETHER], [V::zero(); TOGETHER]);
+                for (i, (log, power)) in logs.iter_mut().zip(&mut powers).enumerate() {
+                    *log = V::load(row.logs.as_ptr().add(at + i * LANES));
+                    *power = log.mul(V::constant(self.beta));
+                }
+                for (i, power) in V::exp2_clamped(powers).into_iter().enumerate() {
+                    let power = power.where_positive(logs[i].sub(V::constant(NO_GAP)));
+                    power.store(row.powers.as_mut_ptr().add(at + i * LANES));
+                }
+            }
+        }
+    }
+
+    /// E of the keys from `at` of an evaluated row.
     ///
     /// # Safety
     /// This CPU has `V`'s instructions; `at + TOGETHER * LANES <= ROOM`.
     #[inline(always)]
-    unsafe fn evaluate<V: Simd>(&self, keys: &Keys, now: i64, at: usize) -> [[V; TOGETHER]; 3] {
+    unsafe fn values<V: Simd>(&self, row: &Row, at: usize) -> [V; TOGETHER] {
         // SAFETY: by this function's contract.
         unsafe {
-            let mut gaps = [V::zero(); TOGETHER];
-            for (i, gap) in gaps.iter_mut().enumerate() {
-                *gap = keys.gaps::<V>(now, at + i * LANES).mul(V::constant(self.inverse_unit));
+            let mut exponents = [V::zero(); TOGETHER];
+            for (i, exponent) in exponents.iter_mut().enumerate() {
+                let power = V::load(row.powers.as_ptr().add(at + i * LANES));
+                *exponent = power.mul(V::constant(self.rate)).max(V::constant(-126.0));
             }
-            let mut positive = gaps;
-            for gap in &mut positive {
-                *gap = gap.max(V::constant(f32::MIN_POSITIVE));
-            }
-            let logs = V::log2(positive);
-            let mut powers = logs;
-            for power in &mut powers {
-                *power = power.mul(V::constant(self.beta));
-            }
-            let mut powers = V::exp2_clamped(powers);
-            for (power, gap) in powers.iter_mut().zip(gaps) {
-                *power = power.where_positive(gap);
-            }
-            let mut exponents = powers;
-            for exponent in &mut exponents {
-                *exponent = exponent.mul(V::constant(self.rate));
-            }
-            [logs, powers, V::exp2_clamped(exponents)]
+            V::exp2(exponents)
         }
     }
 
-    /// Writes the terms of the first `visible` keys to `to`, plus `past` unless it is null. Whole vectors are written.
+    /// Writes the terms of the first `visible` keys of an evaluated row to `to`, plus `past` unless it is null. Whole vectors are written.
     ///
     /// # Safety
     /// This CPU has `V`'s instructions; `visible <= BLOCK`; `past` (unless null) and `to` have room for `visible` rounded up to 8.
     #[inline(always)]
-    pub unsafe fn fill<V: Simd>(&self, keys: &Keys, now: i64, visible: usize, past: *const f32, to: *mut f32) {
-        for from in (0..visible).step_by(TOGETHER * LANES) {
-            // SAFETY: by this function's contract.
-            unsafe {
-                let [_, _, value] = self.evaluate::<V>(keys, now, from);
-                for (i, value) in value.into_iter().enumerate() {
+    pub unsafe fn fill<V: Simd>(&self, row: &Row, visible: usize, past: *const f32, to: *mut f32) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            for from in (0..visible).step_by(TOGETHER * LANES) {
+                for (i, value) in self.values::<V>(row, from).into_iter().enumerate() {
                     let at = from + i * LANES;
                     if at < visible {
                         let term = match past.is_null() {
@@ -165,30 +198,29 @@ impl Power {
         }
     }
 
-    /// Adds the score gradients `ds` of the first `visible` keys to the sums.
+    /// Adds the score gradients `ds` of the first `visible` keys of an evaluated row to the sums.
     ///
     /// # Safety
     /// This CPU has `V`'s instructions; `visible <= BLOCK`; `ds` holds `visible` floats.
     #[inline(always)]
-    pub unsafe fn scatter<V: Simd>(&self, keys: &Keys, now: i64, visible: usize, ds: *const f32, sums: &mut PowerSums) {
+    pub unsafe fn scatter<V: Simd>(&self, row: &Row, visible: usize, ds: *const f32, sums: &mut PowerSums) {
         // SAFETY: by this function's contract.
         unsafe {
-            let mut row = [V::zero(); WEIGHTS];
+            let mut parts = [V::zero(); WEIGHTS];
             for from in (0..visible).step_by(TOGETHER * LANES) {
-                let [logs, powers, values] = self.evaluate::<V>(keys, now, from);
-                for i in 0..TOGETHER {
+                for (i, value) in self.values::<V>(row, from).into_iter().enumerate() {
                     let at = from + i * LANES;
                     if at < visible {
-                        let by_alpha = V::load_upto(ds.add(at), visible - at).mul(values[i]);
-                        let by_gamma = by_alpha.mul(powers[i]);
-                        row[0] = row[0].add(by_alpha);
-                        row[1] = row[1].add(by_gamma);
-                        row[2] = by_gamma.fma(logs[i], row[2]);
+                        let by_alpha = V::load_upto(ds.add(at), visible - at).mul(value);
+                        let by_gamma = by_alpha.mul(V::load(row.powers.as_ptr().add(at)));
+                        parts[0] = parts[0].add(by_alpha);
+                        parts[1] = parts[1].add(by_gamma);
+                        parts[2] = by_gamma.fma(V::load(row.logs.as_ptr().add(at)), parts[2]);
                     }
                 }
             }
-            for (sum, row) in sums.0.iter_mut().zip(row) {
-                *sum += f64::from(row.sum());
+            for (sum, part) in sums.0.iter_mut().zip(parts) {
+                *sum += f64::from(part.sum());
             }
         }
     }

@@ -6,11 +6,14 @@ use super::sums::number;
 use crate::arena::{Lease, Pod};
 use crate::ctx::Ctx;
 use crate::mat::Disjoint;
+use crate::simd::{Kernel, Simd, dispatch};
 
 /// Widest digit: 4,096 open write streams of a line each stay within L2.
 const DIGIT_BITS: u32 = 12;
 /// Entries counted and scattered by one task.
 const PART: usize = 32 * 1024;
+/// Entries ahead of which coefficients are asked for: they lie anywhere.
+const AHEAD: usize = 16;
 /// Contributions are numbered in the top bits of [`Entry::source`].
 const ROW_BITS: u32 = u32::BITS - MAX_CONTRIBUTIONS.next_power_of_two().ilog2();
 pub(super) const MAX_SOURCE_ROWS: usize = 1 << ROW_BITS;
@@ -84,31 +87,72 @@ fn written_out<'a>(cx: &'a Ctx, contributions: &[Contribution], entries: &[Entry
         cx.pool.run(starts.len(), |part, _| {
             let from = starts[part] as usize;
             let until = starts.get(part + 1).map_or(count, |start| *start as usize);
-            // SAFETY: parts begin where the one before ends.
-            let mut to = unsafe { all.range(from, until - from) }.iter_mut();
-            for entry in &entries[part * PART..entries.len().min((part + 1) * PART)] {
-                let (number, members) = (entry.contribution(), members[entry.contribution()]);
-                if members == 1 {
-                    to.by_ref().take(1).for_each(|to| *to = *entry);
-                    continue;
-                }
-                let c = &contributions[number];
-                let first = entry.weight.to_bits() as usize * members;
-                // SAFETY: the entry names a row and a column of the ids.
-                let coef = c
-                    .coef
-                    .map(|coef| unsafe { &coef.row(entry.row())[first..first + members] });
-                for (member, to) in to.by_ref().take(members).enumerate() {
-                    *to = Entry {
-                        id: entry.id,
-                        source: (number as u32) << ROW_BITS | (entry.row() * members + member) as u32,
-                        weight: coef.map_or(1.0, |coef| coef[member]) * c.scale,
-                    };
-                }
+            let entries = &entries[part * PART..entries.len().min((part + 1) * PART)];
+            // SAFETY: parts begin where the one before ends; `cx.isa` is this CPU's.
+            unsafe {
+                let to = all.range(from, until - from);
+                let (contributions, members) = (contributions, &members);
+                dispatch(
+                    cx.isa,
+                    WriteOut {
+                        contributions,
+                        members,
+                        entries,
+                        to,
+                    },
+                );
             }
         });
     }
     (all, count)
+}
+
+/// A part of what [`written_out`] writes.
+struct WriteOut<'a> {
+    contributions: &'a [Contribution],
+    members: &'a [usize; MAX_CONTRIBUTIONS],
+    entries: &'a [Entry],
+    /// Room for all source rows of the entries.
+    to: &'a mut [Entry],
+}
+
+impl WriteOut<'_> {
+    /// The coefficients of an entry's source rows; none if it is written out already, or if they are all 1.
+    #[inline(always)]
+    fn coef(&self, entry: Entry) -> Option<*const f32> {
+        let members = self.members[entry.contribution()];
+        let coef = self.contributions[entry.contribution()].coef.filter(|_| members > 1)?;
+        let first = entry.weight.to_bits() as usize * members;
+        Some(coef.ptr.wrapping_add(entry.row() * coef.stride + first))
+    }
+}
+
+impl Kernel for WriteOut<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Simd>(mut self) {
+        let mut to = std::mem::take(&mut self.to).iter_mut();
+        for (at, &entry) in self.entries.iter().enumerate() {
+            if let Some(coef) = self.entries.get(at + AHEAD).and_then(|&entry| self.coef(entry)) {
+                // SAFETY: by the contract of `dispatch`.
+                unsafe { V::prefetch(coef) };
+            }
+            let (number, members) = (entry.contribution(), self.members[entry.contribution()]);
+            if members == 1 {
+                to.by_ref().take(1).for_each(|to| *to = entry);
+                continue;
+            }
+            let (coef, scale) = (self.coef(entry), self.contributions[number].scale);
+            for (member, to) in to.by_ref().take(members).enumerate() {
+                // SAFETY: the entry names a row and a column of the ids, which has as many coefficients as members.
+                let weight = coef.map_or(1.0, |coef| unsafe { *coef.add(member) });
+                *to = Entry {
+                    id: entry.id,
+                    source: (number as u32) << ROW_BITS | (entry.row() * members + member) as u32,
+                    weight: weight * scale,
+                };
+            }
+        }
+    }
 }
 
 /// Entries in order, cut into parts.

@@ -156,11 +156,11 @@ unsafe impl Simd for Avx2 {
                 let one = Self::constant(1.0).0;
                 *s = Avx2(_mm256_div_ps(_mm256_sub_ps(m, one), _mm256_add_ps(m, one)));
             }
-            let (mut square, mut p) = (s, [Self::constant(LOG2[4]); N]);
+            let (mut square, mut p) = (s, [Self::constant(LOG2[3]); N]);
             for square in &mut square {
                 *square = square.mul(*square);
             }
-            for c in [LOG2[3], LOG2[2], LOG2[1], LOG2[0]] {
+            for c in [LOG2[2], LOG2[1], LOG2[0]] {
                 for (p, square) in p.iter_mut().zip(square) {
                     *p = p.fma(square, Self::constant(c));
                 }
