@@ -10,8 +10,8 @@
 //   exposed_sparse  the same for rows and their gradients
 //   exposed_comm    the same for all exchanges, on all ranks; wait, computing and free make up the rest
 //
-// The case is one in which rows weigh much: many negatives for few tokens. A turn ends when its last step has been applied,
-// which nothing hides; with 20 steps to a turn that is about a percent of it.
+// The workload is heavy on rows: many negatives and few tokens. A round ends when its last step has been applied, which
+// cannot be hidden; with 20 steps per round that is about one percent.
 
 import { Command } from '@commander-js/extra-typings';
 import { NodeSpaces, whyNoNodeSpaces } from '../dist/launch/node-spaces.js';
@@ -139,7 +139,7 @@ export function rowOf(
   };
 }
 
-/** What a rank computes, in words. */
+/** The workload of a rank, for people. */
 export function describeCase({ d, blocks, rows, tokens, pool }: RankCase = CASE): string {
   return `HSTU of width ${d} with ${blocks} blocks, ${formatCount(rows)} rows, ${formatCount(tokens)} tokens and a pool of ${formatCount(pool)} negatives a rank`;
 }

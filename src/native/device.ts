@@ -108,14 +108,14 @@ export class Device implements TensorHome {
   }
 
   /**
-   * Says which stream tensors made from now on are for: they get no memory that another stream still works on, so that none
-   * waits for another because of it. By default memory is reused as soon as it is free, whoever has to wait.
+   * Assigns tensors created from now on to a stream: they get no memory that another stream still uses, so that streams do not
+   * wait for each other because of memory reuse. By default a freed block is reused at once, and its new user waits.
    */
   home(stream?: StreamName): void {
     check(this.#addon.home(this.#id, stream && streamIndex(stream)));
   }
 
-  /** Says what the ops enqueued from now on belong to, in the spans; -1 for nothing. `stage` is the caller's own number. */
+  /** Labels the spans of ops enqueued from now on; -1 for none. `stage` is a number chosen by the caller. */
   tag(lane: number, stage = -1): void {
     check(this.#addon.tag(this.#id, lane, stage));
   }

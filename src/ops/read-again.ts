@@ -1,4 +1,4 @@
-// Rows that one step reads and the next one reads again: which an owner was asked for, and routed ids parted by them.
+// Rows that two consecutive steps read: the union of an owner's requests, and routed ids split by it.
 //
 // U places of a list, n owners.
 
@@ -8,10 +8,10 @@ import type { Tensor } from '../tensor/tensor.js';
 import type { Requests } from './changed-rows.js';
 import type { RoutedIds } from './route-ids.js';
 
-/** Requests that one call takes: the kernels' limit. */
+/** The most requests per call, as in the kernel. */
 export const MOST_REQUESTS = 64;
 
-/** The different ids of several requests, ascending, then -1; of at most `room`. The caller owns the list. */
+/** The distinct ids of several requests, ascending, padded with -1 to `room`. The caller owns the list. */
 export function askedRows(
   device: Device,
   requests: readonly Requests[],
@@ -26,13 +26,13 @@ export function askedRows(
 }
 
 export interface RowChoice {
-  /** Ids at their owners, a part for each owner. */
+  /** Local ids, grouped by owner. */
   marked: readonly Requests[];
-  /** Those that are in any of `marked`, or those that are in none. */
+  /** Selects the ids in any of `marked`, or those in none. */
   inside: boolean;
 }
 
-/** Some of the ids that were routed (`from-routed`). The caller owns the tensors. */
+/** A subset of routed ids (`from-routed`). The caller owns the tensors. */
 export function keepRouted(
   device: Device,
   { local, order, counts }: RoutedIds,

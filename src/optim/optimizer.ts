@@ -64,7 +64,7 @@ export interface GradientsToApply {
   readonly dense: DenseGradients;
   /** Called once: after the dense update, or before it if gradients are clipped by their global norm. */
   tables(): TableGradients;
-  /** Rows beside those, asked for when they are applied; not where all are clipped by their common norm. */
+  /** The remaining rows, summed when they are applied. Absent with clipping, which needs the norm of all rows first. */
   later?: (() => TableGradients) | undefined;
   /** Called when the update of the dense parameters is enqueued. */
   denseApplied?(): void;

@@ -1,4 +1,4 @@
-// Which rows of a shard the ranks of all groups read in a step: what its owner was asked for, and what the owner's peers were.
+// Which rows of a shard the ranks of all groups read in a step: the requests to its owner and to the owner's peers.
 
 import type { RankGroups } from '../dist/shard/rank-groups.js';
 import type { StreamName } from '../native/call.js';
@@ -8,14 +8,14 @@ import { askedRows } from '../ops/read-again.js';
 import type { Tensor } from '../tensor/tensor.js';
 
 export interface AskedRows {
-  /** What this owner was asked for. */
+  /** Requests to this owner. */
   requests: readonly Requests[];
-  /** Ids that all groups ask for at most, and rows of this shard. */
+  /** The most ids that all groups request, and the number of rows of this shard. */
   most: number;
   here: number;
 }
 
-/** Ascending ids here, then -1; the caller owns them. Collective over the peers. */
+/** Local ids, ascending, padded with -1; the caller owns them. Collective over the peers. */
 export function askedOfAll(
   device: Device,
   { peers }: RankGroups,

@@ -90,11 +90,11 @@ export class Learner {
   readonly #parts: StepParts;
   readonly #average: Model | undefined;
   readonly #kind: ScheduleKind;
-  /** Whether rows that the next step reads again are updated before all others. */
+  /** Whether rows that the next step reads too are updated before all others. */
   readonly #againFirst: boolean;
-  /** The step that was opened last. */
+  /** The most recently opened step. */
   #newest: StepRun | undefined;
-  /** The last step's, for better or worse. */
+  /** Outcome of the last step, success or failure. */
   #lastFigures: Promise<unknown> = Promise.resolve();
 
   constructor(options: LearnerOptions) {
@@ -151,10 +151,10 @@ export class Learner {
         ranks && new RankSum({ ...ranks, stream: streamOf(this.#kind, 'reduce'), early: this.#kind === 'overlapped' }),
       replicaCheck: ranks && new ReplicaCheck({ ...ranks, model: this.model, every: config.checkReplicas }),
     };
-    // Not where the norm of all gradients comes first.
+    // Not with clipping, which needs the norm of all gradients first.
     const mayPart = divided && !this.#parts.optimizer.clips && config.batch.lanes <= MOST_REQUESTS * world.size;
     this.#againFirst = config.staleness === 'exact' && mayPart;
-    // The same seed: the average starts where the model does.
+    // Same seed: the average starts with the model's weights.
     if (config.optimizer.ema !== undefined) this.#average = new Model(device, shape, config.seed, itemShard);
   }
 

@@ -36,7 +36,7 @@ export interface RankSumOptions {
 interface TablesToSum {
   lanes: number;
   nodes: readonly RankNode[];
-  /** Of divided tables; the others come with the rows inside. */
+  /** For sharded tables; other tables are complete at once. */
   only: RowChoice | undefined;
 }
 
@@ -55,9 +55,9 @@ export class RankSum {
   }
 
   /**
-   * Dense gradients by this rank's slices, and those of tables, which are summed when they are asked for. Uses the partial
-   * sums up. Collective: every rank calls it for every step, with or without work, and asks and shares in the same order.
-   * Rows of divided tables that are read `again` by the next step, by owner, come first, the others when they are asked for.
+   * Dense gradients of this rank's slices, and gradients of tables, which are summed on request. Consumes the partial sums.
+   * Collective: every rank calls it in every step, with or without work, and requests and shares in the same order.
+   * In sharded tables, rows that the next step reads `again` (by owner) come first, the others on a second request.
    */
   async total(
     lanes: number,

@@ -44,7 +44,7 @@ export class RowSum {
     return this.#exchange(lanes, parts, this.#groups.world, table);
   }
 
-  /** Of a divided table: the rows of this owner, by row here; or some of them, those inside a choice before the others. */
+  /** For a sharded table: this owner's rows, by local row. With a choice, a subset: first the rows inside it, then the others. */
   divided(lanes: number, parts: readonly ListPart[], table: Rows, only?: RowChoice): RowList {
     const { group, peers, shard, world } = this.#groups;
     const here = { vocabulary: ownedRows(table.vocabulary, shard), width: table.width };
@@ -65,7 +65,7 @@ export class RowSum {
     return this.#exchange(lanes, nodes, peers, here);
   }
 
-  /** The group's nodes, of this owner's rows. The k-th lists of all ranks travel together. */
+  /** The group's nodes, for this owner's rows. The k-th lists of all ranks share one exchange. */
   #toOwners(lanes: number, parts: readonly ListPart[], table: Rows, only?: RowChoice): Partial<RowList>[] {
     const { group, world, shard } = this.#groups;
     const here = ownedRows(table.vocabulary, shard);
@@ -93,7 +93,7 @@ export class RowSum {
     return sum.partials.filter(({ value }) => value !== undefined);
   }
 
-  /** Every rank of `ranks` gets every list and adds them up. The k-th lists of all ranks travel together. */
+  /** Every rank of `ranks` receives every list and sums them. The k-th lists of all ranks share one exchange. */
   #exchange(lanes: number, parts: readonly ListPart[], ranks: Communicator, table: Rows): RowList {
     const byRank = Array.from({ length: ranks.size }, (_, r) => parts.filter(({ rank }) => rank === r));
     const rounds = Math.max(...byRank.map(({ length }) => length));
@@ -110,7 +110,7 @@ export class RowSum {
     return sum.total()!;
   }
 
-  /** A list of each rank, or none; this rank's comes back as it is. */
+  /** One list per rank, or none; this rank's own list is returned unchanged. */
   #gather(parts: readonly (ListPart | undefined)[], ranks: Communicator, table: Rows): (RowList | undefined)[] {
     const device = this.#device;
     const own = parts[ranks.rank]?.own;

@@ -49,7 +49,7 @@ export class StaleRows {
     this.ahead = staleness === 'exact' ? 1 : staleness;
   }
 
-  /** To be called before an update is applied; the ids are taken over. */
+  /** Call before an update is applied. Takes ownership of the ids. */
   remember(step: number, { ids }: RowList): void {
     const value = this.#table.value;
     if (!isF32(value)) throw new Error(`table ${this.#table.name} is ${value.dtype}: stale rows are f32`);

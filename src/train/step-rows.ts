@@ -1,8 +1,8 @@
-// The rows of the item table that a step reads: they are fetched lane by lane, and where that happens before the last update
-// is applied, sent again as far as it changed them.
+// The rows of the item table that a step reads. They are fetched lane by lane; rows fetched before the last update was applied
+// are sent again if it changed them.
 //
-// Rows that two steps in a row read are the ones that must travel between them. Ranks learn which these are while the first
-// step computes: between the steps go the gradients of these rows, and then the rows, and nothing else.
+// Only rows that two consecutive steps read must be exchanged between these steps. Ranks learn which these are while the first
+// step computes. Between the steps they exchange the gradients of these rows and then the rows, and nothing else.
 
 import type { ResolvedConfig } from '../config/schema.js';
 import { SingleRank } from '../dist/comm/single-rank.js';
@@ -24,9 +24,9 @@ export interface RowParts {
   model: Model;
   objective: Objective;
   groups: RankGroups;
-  /** Whether ranks of a group have some rows of the item table each. */
+  /** Whether the item table is sharded over the ranks of a group. */
   divided: boolean;
-  /** How the copies are stored and sent, where they are not as the table is. */
+  /** Data type of the copies, if not that of the table. */
   wire: ResolvedConfig['wire'];
   /** Whether owners send the rows of negatives in FP16. */
   halves: boolean;
@@ -35,11 +35,11 @@ export interface RowParts {
 
 interface RowsOf {
   step: number;
-  /** Tokens of each lane, whoever computes it. */
+  /** Tokens per lane, over all ranks. */
   laneTokens: readonly number[];
 }
 
-/** Rows of a table that this rank has whole come from itself. */
+/** Rows of a replicated table are fetched locally. */
 const ALONE = new SingleRank();
 
 export class StepRows {
@@ -48,7 +48,7 @@ export class StepRows {
   readonly #fetches: RowFetch[] = [];
   /** Rows of this shard that any rank reads. */
   #asked: Tensor<'i32'> | undefined;
-  /** Of the rows that this rank's lanes read, those that any rank reads in the next step: ids at their owners, by owner. */
+  /** Rows read by this rank's lanes that any rank reads in the next step: local ids, by owner. */
   again: readonly Requests[] | undefined;
 
   constructor(parts: RowParts, of: RowsOf) {
@@ -56,7 +56,7 @@ export class StepRows {
     this.#of = of;
   }
 
-  /** Rows of a lane, or without ids what others ask for in its place. */
+  /** Fetches the rows of a lane; without ids, only answers the requests of others. */
   fetch(ids: Tensor<'i32'> | undefined, round: Round, stream: StreamName): RowFetch {
     const { model, stale, objective, wire, halves } = this.#parts;
     const rooms = this.#rooms(round, tokens => (halves ? 2 * tokens : objective.mostRows(tokens)!));
@@ -70,14 +70,14 @@ export class StepRows {
     return this.#fetched(new RowFetch(this.#owners, { ids, rooms, halves: true, stream }));
   }
 
-  /** The rows of `next` are on their way before this step's update: owners and users are told which both steps read. Collective. */
+  /** Tells owners and readers which rows both steps read. The rows of `next` are being fetched before this step's update. Collective. */
   meet(next: StepRows, stream: StreamName): void {
     const [asked, askedNext] = [this.#askedOfAll(stream), next.#askedOfAll(stream)];
     for (const fetch of next.#fetches) fetch.expect(asked, stream);
     this.again = this.#fetches.map(fetch => fetch.among(askedNext, stream));
   }
 
-  /** Rows that the last updates changed are counted and, if exact, fetched again. Gives how many were read, and changed. */
+  /** Counts the rows that the last updates changed and, if exact, fetches them again. Resolves to [read, changed]. */
   catchUp(changed: readonly Tensor<'i32'>[], stream: StreamName): Promise<BigInt64Array> {
     const { device, stale } = this.#parts;
     using counts = device.from(BigInt64Array.of(0n, 0n), [1, 2], { stream });
@@ -110,7 +110,7 @@ export class StepRows {
     return { device, table: model.items, group: divided ? groups.group : ALONE };
   }
 
-  /** For each rank of the group, how many rows it asks for at most in a round. */
+  /** For each rank of the group, the most rows it requests in a round. */
   #rooms({ number }: Round, most: (tokens: number) => number): number[] {
     const { model, groups } = this.#parts;
     const { laneTokens } = this.#of;

@@ -22,7 +22,7 @@ import type { ReplicaCheck, ReplicaDigests } from './replica-check.js';
 import { type Round, type ScheduledStage, type StageName, STAGES } from './stages.js';
 import { type RowParts, StepRows } from './step-rows.js';
 
-/** What steps share. */
+/** State shared by all steps. */
 export interface StepParts extends RowParts {
   trained: Trained;
   optimizer: Optimizer;
@@ -31,7 +31,7 @@ export interface StepParts extends RowParts {
   encoderDraws: number;
   /** Whether lanes read copies of their rows instead of the table. */
   staged: boolean;
-  /** How gradients of several ranks are summed; absent on a rank of its own. */
+  /** Sums gradients over ranks; absent for a single rank. */
   rankSum?: RankSum | undefined;
   replicaCheck?: ReplicaCheck | undefined;
 }
@@ -73,10 +73,10 @@ export class StepRun {
   readonly #counts: Promise<BigInt64Array>[] = [];
   #changed: Promise<BigInt64Array> = Promise.resolve(BigInt64Array.of(0n, 0n));
   #replicas: Promise<ReplicaDigests> | undefined;
-  /** The step whose rows are fetched while this one computes, where those that both read go first. */
+  /** The step whose rows are fetched while this one computes, if rows that both read are updated first. */
   #next: { run: StepRun; stream: StreamName } | undefined;
   #caughtUp = false;
-  /** Lanes that are in the sum. */
+  /** Lanes summed so far. */
   #summed: number;
 
   constructor(parts: StepParts, input: StepInput) {
@@ -113,7 +113,7 @@ export class StepRun {
     this.#end();
   }
 
-  /** The rows of `next` are on their way: those that both steps read will be summed, applied and sent again first. Collective. */
+  /** Rows that both this step and `next` read will be summed, applied and sent again before all others. Collective. */
   precede(next: StepRun, stream: StreamName): void {
     this.#begin('rows', stream);
     this.#rows.meet(next.#rows, stream);
@@ -252,19 +252,19 @@ export class StepRun {
       if (stale.ahead > 0 && items?.kind === 'rows') stale.remember(rates.step, (remembered = items.list));
       return summed;
     };
-    // What the next step reads again is sent to it before the other rows are summed.
+    // Rows that the next step reads are sent before the other rows are summed.
     const rest = (): TableGradients => {
       this.#next?.run.catchUp(this.#next.stream);
       return (later = total.later!());
     };
     const [items, ...others] = optimizer.apply({ ...total, tables, later: total.later && rest }, rates);
-    const dense = rankSum ? [] : total.dense; // slices have gone when they were shared
+    const dense = rankSum ? [] : total.dense; // slices were disposed when they were shared
     remembered?.rows.dispose(); // the ids are kept
     gradients.release({ dense, tables: [remembered ? undefined : items, ...others] });
     gradients.release({ dense: [], tables: later });
   }
 
-  /** What is enqueued from now on is part of a stage. Where a stream waits for other ranks, no other shall wait with it. */
+  /** Labels what is enqueued from now on with a stage. With several ranks, streams do not share memory, so that none waits for another's exchange. */
   #begin(stage: StageName, stream: StreamName, lane = -1): void {
     const { device, rankSum } = this.#parts;
     device.tag(lane, STAGES.indexOf(stage));

@@ -255,13 +255,13 @@ pub fn stats(device: u32) -> Either<Stats, NativeFault> {
     either(with(device, "stats", |runtime| Ok(runtime.stats())))
 }
 
-/// The stream that tensors made from now on are for: they get no memory that another one still works on.
+/// Tensors created from now on belong to this stream: they get no memory that another stream still uses.
 #[napi]
 pub fn home(device: u32, stream: Option<u32>) -> Option<NativeFault> {
     with(device, "home", |runtime| runtime.home(stream)).err()
 }
 
-/// What the commands enqueued from now on belong to, in the spans; -1 for nothing.
+/// Labels the spans of commands enqueued from now on; -1 for none.
 #[napi]
 pub fn tag(device: u32, lane: i32, stage: i32) -> Option<NativeFault> {
     with(device, "tag", |runtime| {

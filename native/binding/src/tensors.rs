@@ -5,10 +5,10 @@
 //! Each storage remembers the last command of every stream that wrote it and that read it. A command waits for writers of its
 //! inputs, and for writers and readers of its outputs, on other streams.
 //!
-//! Memory is reused in stream order, as a caching GPU allocator does: a freed block may be given to the next tensor at
-//! once although commands on it still wait, because all that used it before counts as a write to wait for. Blocks that
-//! several streams still work on rest in limbo, so that reuse does not tie those streams together; where it is said which
-//! stream tensors are for (`home`), they get no block that another stream still works on.
+//! Memory is reused in stream order, like in a caching GPU allocator: a freed block may be given to the next tensor at once
+//! although commands on it are still pending, because all earlier uses count as writes to wait for. Blocks that several streams
+//! still use are kept in limbo, so that reuse does not synchronise those streams. With a `home` stream set, new tensors get no
+//! block that another stream still uses.
 
 use crate::fault::{Outcome, fault, out_of_memory};
 use crate::mapped_memory::MappedMemory;
@@ -83,7 +83,7 @@ pub struct Tensors {
     /// Free storages by block size.
     idle: BTreeMap<usize, Vec<u32>>,
     limbo: Vec<u32>,
-    /// The stream that new tensors are for; any, if none.
+    /// The stream that new tensors belong to, if set.
     pub home: Option<usize>,
     live: usize,
     /// Allocations so far.

@@ -1,6 +1,6 @@
-// Rows of a table for one lane, from their owners: ids go out, each once, rows come back in the order of the ids. An owner
-// remembers what it was asked for, so that rows which an update changes meanwhile can be sent again; which those may be can
-// be agreed before the update is known.
+// Fetches the rows of one lane from their owners: distinct ids are sent, rows come back in the order of the ids. An owner
+// remembers the requests, so that rows changed by an update meanwhile can be sent again. Which rows these may be can be agreed
+// before the update is known.
 //
 // Collective over the group: a rank without a lane takes part with no ids. In a group of one rank nothing moves.
 //
@@ -39,11 +39,11 @@ export interface FetchOptions {
   stream: StreamName;
 }
 
-/** Rows that are to be sent again. */
+/** Rows that will be sent again. */
 interface Resend {
-  /** What this rank sends. */
+  /** Rows that this rank sends. */
   readonly send: ChangedRows;
-  /** Where it puts what it gets: places in each owner's part; absent in a group of one rank. */
+  /** Where received rows go: positions in each owner's part; absent in a group of one rank. */
   readonly put: { at: Tensor<'i32'>; counts: Tensor<'i64'>; back: RoutedIds | undefined } | undefined;
 }
 
@@ -98,7 +98,7 @@ export class RowFetch {
     this.staged = new StagedRows(device, table, ids, { rows });
   }
 
-  /** The next update changes no other rows than those of an ascending list of ids here: whoever has them is told. Collective. */
+  /** Announces that the next update changes only rows in this ascending list of local ids, to the ranks that fetched them. Collective. */
   expect(list: Tensor<'i32'>, stream: StreamName): void {
     const { device, group } = this.#owners;
     const send = changedRows(device, this.requests, { list, from: 'id' }, stream);
@@ -111,7 +111,7 @@ export class RowFetch {
     this.#resend = { send, put: { at, counts, back } };
   }
 
-  /** Fetches rows again that are expected to have changed; if nothing is, those of `list`, as above. Collective. */
+  /** Fetches again the rows announced by `expect`; without an announcement, those in `list` (ascending local ids). Collective. */
   refresh(list: Tensor<'i32'>, stream: StreamName): void {
     const { device, table } = this.#owners;
     if (!this.#resend) this.expect(list, stream);
@@ -134,7 +134,7 @@ export class RowFetch {
     this.#forgetResend();
   }
 
-  /** Of the rows that this rank asked for, those that are in their owners' lists: ids there, by owner. The caller owns them. Collective. */
+  /** The rows requested by this rank that are in their owners' lists, as local ids by owner. The caller owns them. Collective. */
   among(list: Tensor<'i32'>, stream: StreamName): Requests {
     const { at, from, counts } = changedRows(this.#owners.device, this.requests, { list, from: 'id' }, stream);
     const [ids, received] = this.#tell(from, counts, stream);
@@ -160,7 +160,7 @@ export class RowFetch {
     this.#resend = undefined;
   }
 
-  /** For each who asked, some places or ids of its part; what this rank gets is the caller's. */
+  /** Sends each requester some positions or ids of its part; the caller owns what this rank receives. */
   #tell(send: Tensor<'i32'>, sendCounts: Tensor<'i64'>, stream: StreamName): [Tensor<'i32'>, Tensor<'i64'>] {
     const counts = this.#exchangeCounts(sendCounts, stream);
     const received = this.#owners.device.tensor([1, this.#asked.size], 'i32');

@@ -12,12 +12,12 @@ import { ownedRows } from '../../util/row-shard.js';
 import type { Communicator } from '../comm/communicator.js';
 
 export interface ListsToSend {
-  /** This rank's, by row of the whole table. It is used up, unless those inside a choice are sent: the others follow. */
+  /** This rank's list, by row of the whole table. Consumed, except when only the rows inside a choice are sent: the rest follows later. */
   own: RowList | undefined;
   /** For each rank, the capacity of its list in rows; undefined when it sends none. */
   rooms: readonly (number | undefined)[];
   table: { vocabulary: number; width: number };
-  /** Some rows of the lists only. */
+  /** Restricts the lists to some rows. */
   only?: RowChoice | undefined;
 }
 

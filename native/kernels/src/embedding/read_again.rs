@@ -1,6 +1,6 @@
-//! Rows that one step reads and the next one reads again: their gradients are wanted before the others.
+//! Rows that two consecutive steps read. Their gradients are needed before all others.
 //!
-//! Requests come in parts, each ascending; so do routed ids, a part for each owner.
+//! Requests are lists in ascending order, one per requester. Routed ids are lists in ascending order, one per owner.
 
 use super::changed_rows::Requests;
 use super::route_ids::{Routed, total};
@@ -8,10 +8,10 @@ use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
 use crate::shape::check_len;
 
-/// Lists that one call can take.
+/// The most lists per call.
 pub const MAX_ASKED: usize = 64;
 
-/// The different ids of several requests, ascending; -1 beyond the last.
+/// The distinct ids of several requests, ascending, padded with -1.
 pub fn asked_rows(cx: &Ctx, requests: &[Requests], to: &mut [i32]) -> Outcome {
     let op = "asked_rows";
     let mut count = 0;
@@ -42,7 +42,7 @@ pub fn asked_rows(cx: &Ctx, requests: &[Requests], to: &mut [i32]) -> Outcome {
     Ok(())
 }
 
-/// Routed ids to choose from: see [`Routed`]; `order` leads back to where they came from.
+/// Routed ids to choose from: see [`Routed`]; `order` maps them back to their original places.
 #[derive(Clone, Copy)]
 pub struct RoutedIds<'a> {
     pub local: &'a [i32],
@@ -50,7 +50,7 @@ pub struct RoutedIds<'a> {
     pub counts: &'a [i64],
 }
 
-/// Those of the routed ids that are, or are not, in any of `marked`, which have a part for each owner too.
+/// The routed ids that are (or are not) in any of the `marked` lists, which are grouped by owner too.
 pub fn keep_routed(ids: RoutedIds, marked: &[Requests], inside: bool, to: Routed) -> Outcome {
     let op = "keep_routed";
     let owners = ids.counts.len();
@@ -63,7 +63,7 @@ pub fn keep_routed(ids: RoutedIds, marked: &[Requests], inside: bool, to: Routed
         check_len(op, "marked counts", list.counts.len(), owners)?;
         total(op, list.ids, Some(list.counts))?;
     }
-    // Of each marked list, where the walk is and where the owner's part ends.
+    // For each marked list: the current position, and the end of the owner's part.
     let (mut next, mut ends) = ([0; MAX_ASKED], [0; MAX_ASKED]);
     let (mut start, mut kept) = (0, 0);
     for (owner, part) in ids.counts.iter().enumerate() {

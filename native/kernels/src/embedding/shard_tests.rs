@@ -279,7 +279,7 @@ fn the_square_sum_of_shards_is_that_of_the_list() {
     }
 }
 
-/// What is asked for by several, each id once; and routed ids that are in any of the marked lists, or in none.
+/// The union of several requests; and the routed ids that are in any of the marked lists, or in none.
 #[test]
 fn routed_ids_are_parted_by_what_is_read_again() {
     for (owners, lists) in [(1, 1), (2, 3), (3, 0), (4, 2)] {
