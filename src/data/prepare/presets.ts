@@ -29,7 +29,8 @@ const KUAIRAND_FILTERS = {
   minItemUsers: 5,
 };
 
-const KUAIRAND_BITS = [
+/** Flag columns of KuaiRand's logs, in the order of its files. */
+export const KUAIRAND_FLAGS = [
   'is_click',
   'is_like',
   'is_follow',
@@ -37,8 +38,7 @@ const KUAIRAND_BITS = [
   'is_forward',
   'is_hate',
   'long_view',
-  'is_profile_enter',
-];
+] as const;
 
 function kuairand(size: 'pure' | '1k' | '27k'): Preset {
   const part = size === '27k' ? String.raw`27k_part\d` : size;
@@ -47,7 +47,13 @@ function kuairand(size: 'pure' | '1k' | '27k'): Preset {
     about: `KuaiRand-${size}: short videos, feedback flags as action bits`,
     log: named('log_standard_4_(08_to_4_21|22_to_5_08)'),
     randomLog: new RegExp(String.raw`^log_random_4_22_to_5_08_${size}\.csv(\.gz)?$`),
-    options: { user: 'user_id', item: 'video_id', time: 'time_ms', timeUnit: 'ms', actionBits: KUAIRAND_BITS },
+    options: {
+      user: 'user_id',
+      item: 'video_id',
+      time: 'time_ms',
+      timeUnit: 'ms',
+      actionBits: [...KUAIRAND_FLAGS, 'is_profile_enter'],
+    },
     filters: KUAIRAND_FILTERS,
     features: [
       { of: 'user', key: 'user_id', files: new RegExp(String.raw`^user_features_${size}\.csv(\.gz)?$`) },

@@ -1,5 +1,6 @@
 // Rows of KuaiRand's log files: 19 columns, in its order, times both as milliseconds and as local date and hour.
 
+import { KUAIRAND_FLAGS } from '../prepare/presets.js';
 import { DAY, PERIOD_DAYS, PERIOD_START } from './clock.js';
 import type { CsvWriter } from './csv-writer.js';
 import type { Feedback } from './feedback.js';
@@ -10,13 +11,7 @@ export const LOG_COLUMNS = [
   'date',
   'hourmin',
   'time_ms',
-  'is_click',
-  'is_like',
-  'is_follow',
-  'is_comment',
-  'is_forward',
-  'is_hate',
-  'long_view',
+  ...KUAIRAND_FLAGS,
   'play_time_ms',
   'duration_ms',
   'profile_stay_time',
