@@ -1,6 +1,6 @@
 // Rows that two consecutive steps read: the union of an owner's requests, and routed ids split by it.
 //
-// U places of a list, n owners.
+// U capacity of a list, n owners.
 
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';

@@ -143,7 +143,7 @@ export class StepRun {
     if (rankSum)
       ({ gradients: total, ...agreed } = await rankSum.total(lanes, this.#sum.partials, wishes, this.#rows.again));
     else total = this.#alone();
-    this.#begin('apply', 'compute'); // others may have begun something while this waited
+    this.#begin('apply', 'compute'); // other work may have been enqueued meanwhile
     if (total) this.#apply(total);
     for (const work of this.#work.values()) work.dispose();
     this.#rows.dispose();

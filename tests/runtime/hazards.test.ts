@@ -205,7 +205,7 @@ describe('random programs', () => {
 });
 
 describe('memory of a tensor', () => {
-  /** Which of two is done first: a stream's slow work on a tensor that is gone, or another's on the next one. */
+  /** Which finishes first: a stream's slow work on a disposed tensor, or another stream's work on the next one. */
   async function first(): Promise<string> {
     using other = floats(0);
     const used = device.tensor([7, 1000]);

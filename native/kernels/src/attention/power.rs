@@ -15,7 +15,7 @@ use std::f64::consts::LN_2;
 pub const WEIGHTS: usize = 3;
 /// Vectors evaluated together.
 const TOGETHER: usize = 2;
-/// log2 of what stands for a gap of nothing.
+/// log2 of the value that represents a zero gap.
 const NO_GAP: f32 = -126.0;
 
 /// The function with its constants.
@@ -95,7 +95,7 @@ impl Keys {
     }
 }
 
-/// log2(T) and P of the keys of a block pair as one query sees them; room made once for all queries of the pair.
+/// log2(T) and P of the keys of a block pair for one query; allocated once for all queries of the pair.
 pub struct Row {
     logs: [f32; ROOM],
     powers: [f32; ROOM],
@@ -125,14 +125,14 @@ impl Power {
         }
     }
 
-    /// Fills a row for the first `visible` keys as query time `now` sees them, in whole vectors. One function after the other,
-    /// each over the whole row: the chain of all three is so long that a core holds two vectors of it, and waits.
+    /// Fills a row for the first `visible` keys at query time `now`, in whole vectors. One function after the other, each over the
+    /// whole row: the combined dependency chain is so long that a core would overlap only two vectors, and stall.
     ///
     /// # Safety
     /// This CPU has `V`'s instructions; `visible <= BLOCK`.
     #[inline(always)]
     pub unsafe fn evaluate<V: Simd>(&self, keys: &Keys, now: i64, visible: usize, row: &mut Row) {
-        // SAFETY: by this function's contract; a row has slack for whole vectors.
+        // SAFETY: by this function's contract; a row is padded to whole vectors.
         unsafe {
             for at in (0..visible).step_by(TOGETHER * LANES) {
                 let mut gaps = [V::zero(); TOGETHER];

@@ -12,7 +12,7 @@ use crate::simd::{Kernel, Simd, dispatch};
 const DIGIT_BITS: u32 = 12;
 /// Entries counted and scattered by one task.
 const PART: usize = 32 * 1024;
-/// Entries ahead of which coefficients are asked for: they lie anywhere.
+/// Prefetch distance of coefficients in entries: they are scattered.
 const AHEAD: usize = 16;
 /// Contributions are numbered in the top bits of [`Entry::source`].
 const ROW_BITS: u32 = u32::BITS - MAX_CONTRIBUTIONS.next_power_of_two().ilog2();
@@ -88,7 +88,7 @@ fn written_out<'a>(cx: &'a Ctx, contributions: &[Contribution], entries: &[Entry
             let from = starts[part] as usize;
             let until = starts.get(part + 1).map_or(count, |start| *start as usize);
             let entries = &entries[part * PART..entries.len().min((part + 1) * PART)];
-            // SAFETY: parts begin where the one before ends; `cx.isa` is this CPU's.
+            // SAFETY: each part begins where the previous one ends; `cx.isa` is this CPU's.
             unsafe {
                 let to = all.range(from, until - from);
                 let (contributions, members) = (contributions, &members);
@@ -112,12 +112,12 @@ struct WriteOut<'a> {
     contributions: &'a [Contribution],
     members: &'a [usize; MAX_CONTRIBUTIONS],
     entries: &'a [Entry],
-    /// Room for all source rows of the entries.
+    /// Capacity for all source rows of the entries.
     to: &'a mut [Entry],
 }
 
 impl WriteOut<'_> {
-    /// The coefficients of an entry's source rows; none if it is written out already, or if they are all 1.
+    /// The coefficients of an entry's source rows; `None` if it is already written out, or if they are all 1.
     #[inline(always)]
     fn coef(&self, entry: Entry) -> Option<*const f32> {
         let members = self.members[entry.contribution()];
