@@ -2,8 +2,7 @@
 //! head, over strips of queries and tiles of keys: scores are recomputed, gradients of weights, dQ of the strip, dK and dV of
 //! the block. The plan decides which blocks run concurrently, so that no two tasks add to the same gradient.
 
-use super::bias::{BlockPair, FILED, SQUARE, Tables, Term};
-use super::clock::Filed;
+use super::bias::{BlockPair, Kept, SQUARE, Tables, Term};
 use super::pack::{ColumnForm, Part};
 use super::plan::{BLOCK, Blocks, Direction, Heads, Plan, Task};
 use super::scratch::{Parts, with_scratch};
@@ -57,7 +56,7 @@ struct BackwardScratch {
     dv: *mut f32,      // [BLOCK][v]
     bias: *mut f32,    // [BLOCK][BLOCK]
     total: *mut f32,   // [BLOCK][BLOCK]: gradients of scores, summed over the heads of the group
-    filed: *mut Filed, // [BLOCK]: time buckets, from the bias to its gradient
+    kept: Kept,        // from the bias to its gradient
     weights: *mut f32, // [STRIP][ROW]
     grads: *mut f32,   // [STRIP][ROW]
 }
@@ -100,7 +99,7 @@ impl<U: Unweigh> BackwardPass<'_, U> {
             dv: parts.take(v * BLOCK),
             bias: parts.take(square),
             total: parts.take(square),
-            filed: parts.take(if self.bias.is_some() { FILED } else { 0 }).cast(),
+            kept: parts.take(self.bias.map_or(0, Tables::room_to_keep)),
             weights: parts.take(STRIP * ROW + LANES),
             grads: parts.take(STRIP * ROW + LANES),
         }
@@ -144,21 +143,21 @@ impl<U: Unweigh> Kernel for BackwardTask<'_, U> {
             };
             // SAFETY: by the contract of `dispatch`.
             unsafe {
-                let BackwardScratch { bias, total, filed, .. } = self.scratch;
+                let BackwardScratch { bias, total, kept, .. } = self.scratch;
                 if let Some(tables) = pass.bias {
-                    let filed = if self.partial.is_some() {
-                        filed
+                    let kept = if self.partial.is_some() {
+                        kept
                     } else {
                         std::ptr::null_mut()
                     };
-                    tables.fill::<V>(&pair, Term::Both, bias, filed);
+                    tables.fill::<V>(&pair, Term::Both, bias, kept);
                 }
                 let group = pass.heads.of(self.task.group as usize);
                 for head in group.clone() {
                     self.head::<V>(&pair, head, head == group.start, first);
                 }
                 if let (Some(tables), Some(partial)) = (pass.bias, &self.partial) {
-                    tables.scatter::<V>(&pair, Term::Both, total, filed, partial);
+                    tables.scatter::<V>(&pair, Term::Both, total, kept, partial);
                 }
             }
         }

@@ -18,8 +18,9 @@ use std::ops::Range;
 /// Floats of a block of biases; rows are [`BLOCK`] apart, and whole vectors may be written past a row's end.
 pub const SQUARE: usize = BLOCK * BLOCK + LANES;
 
-/// Floats of storage for the buckets of a block's queries.
-pub const FILED: usize = BLOCK * size_of::<Filed>() / size_of::<f32>();
+/// What [`Tables::fill`] found about a block's queries and [`Tables::scatter`] needs again: a row for each, [`Filed`] or of
+/// the function.
+pub type Kept = *mut f32; // [BLOCK]
 
 /// A bias prepared for a call: the past half of `pos_w`, padded to whole vectors, and the time term.
 pub struct Tables<'a> {
@@ -102,18 +103,18 @@ impl<'a> Tables<'a> {
         Tables { past, time, n }
     }
 
-    /// Fills a square with the bias of a block pair. Entries of keys that a query does not see are unspecified. `filed`, unless null, receives
-    /// the time buckets of every query, for [`Tables::scatter`].
+    /// Fills a square with the bias of a block pair. Entries of keys that a query does not see are unspecified. `kept`, unless null, receives
+    /// what [`Tables::scatter`] needs again.
     ///
     /// # Safety
-    /// This CPU has `V`'s instructions; `square` has room for [`SQUARE`] floats and `filed`, unless null, for the pair's queries;
+    /// This CPU has `V`'s instructions; `square` has room for [`SQUARE`] floats and `kept`, unless null, for [`Tables::room_to_keep`];
     /// `pair` lies within the batch that the tables' times describe.
     #[inline(always)]
-    pub unsafe fn fill<V: Simd>(&self, pair: &BlockPair, term: Term, square: *mut f32, filed: *mut Filed) {
+    pub unsafe fn fill<V: Simd>(&self, pair: &BlockPair, term: Term, square: *mut f32, kept: Kept) {
         let mut clock = match &self.time {
             Some((Time::Power(power), time)) if term != Term::Position => {
                 // SAFETY: by this function's contract.
-                return unsafe { self.fill_power::<V>(pair, term, power, time, square) };
+                return unsafe { self.fill_power::<V>(pair, term, (power, time), square, kept) };
             }
             Some((Time::Buckets(table), time)) if term != Term::Position => Some(Clock::new(table, time, pair)),
             _ => None,
@@ -130,8 +131,8 @@ impl<'a> Tables<'a> {
                     continue;
                 };
                 clock.show::<V>(row, visible);
-                if !filed.is_null() {
-                    *filed.add(row) = clock.filed;
+                if !kept.is_null() {
+                    *kept.cast::<Filed>().add(row) = clock.filed;
                 }
                 for at in (0..visible).step_by(LANES) {
                     let time = V::load(clock.bias().add(at));
@@ -152,11 +153,11 @@ impl<'a> Tables<'a> {
         &self,
         pair: &BlockPair,
         term: Term,
-        power: &Power,
-        time: &TimeBias,
+        (power, time): (&Power, &TimeBias),
         square: *mut f32,
+        kept: Kept,
     ) {
-        let (keys, mut terms) = (Keys::new(time, pair), power::Row::new());
+        let (keys, mut own) = (Keys::new(time, pair), power::Row::new());
         for row in 0..pair.queries {
             let past = match term {
                 Term::Time => std::ptr::null(),
@@ -165,8 +166,12 @@ impl<'a> Tables<'a> {
             let (now, visible) = (time.query_times[pair.token + pair.query + row], pair.visible(row));
             // SAFETY: by this function's contract.
             unsafe {
-                power.evaluate::<V>(&keys, now, visible, &mut terms);
-                power.fill::<V>(&terms, visible, past, square.add(row * BLOCK));
+                let terms = match kept.is_null() {
+                    true => &mut own,
+                    false => &mut *kept.cast::<power::Row>().add(row),
+                };
+                power.evaluate::<V>(&keys, now, visible, terms);
+                power.fill::<V>(terms, visible, past, square.add(row * BLOCK));
             }
         }
     }
@@ -179,6 +184,16 @@ impl<'a> Tables<'a> {
             .wrapping_add(pair.key + self.n - 1 - (pair.query + row))
     }
 
+    /// Floats that [`Tables::fill`] keeps for a block pair.
+    pub fn room_to_keep(&self) -> usize {
+        let row = match &self.time {
+            None => 0,
+            Some((Time::Buckets(_), _)) => size_of::<Filed>(),
+            Some((Time::Power(_), _)) => size_of::<power::Row>(),
+        };
+        BLOCK * row / size_of::<f32>()
+    }
+
     pub fn has_time(&self) -> bool {
         self.time.is_some()
     }
@@ -186,7 +201,7 @@ impl<'a> Tables<'a> {
     /// Adds a square of score gradients to the partial sums of a task.
     ///
     /// # Safety
-    /// As [`Tables::fill`], which filled `filed` for the same `pair` if the bias has buckets; `partial` belongs to the
+    /// As [`Tables::fill`], which filled `kept` for the same `pair` and `term`; `partial` belongs to the
     /// running task.
     #[inline(always)]
     pub unsafe fn scatter<V: Simd>(
@@ -194,25 +209,15 @@ impl<'a> Tables<'a> {
         pair: &BlockPair,
         term: Term,
         square: *const f32,
-        filed: *const Filed,
+        kept: Kept,
         partial: &Partial,
     ) {
-        let power = match &self.time {
-            Some((Time::Power(power), time)) if term != Term::Position => {
-                Some((power, Keys::new(time, pair), time.query_times))
-            }
-            _ => None,
-        };
-        let (mut sums, mut terms) = (power::PowerSums::default(), power::Row::new());
+        let is_power = matches!(&self.time, Some((Time::Power(_), _)));
+        let mut sums = power::PowerSums::default();
         for row in 0..pair.queries {
             // SAFETY: by this function's contract.
             unsafe {
                 let (ds, visible) = (square.add(row * BLOCK), pair.visible(row));
-                if let Some((power, keys, query_times)) = &power {
-                    let now = query_times[pair.token + pair.query + row];
-                    power.evaluate::<V>(keys, now, visible, &mut terms);
-                    power.scatter::<V>(&terms, visible, ds, &mut sums);
-                }
                 if term != Term::Time {
                     let to = partial.position.add(BLOCK - 1 - row);
                     for at in (0..visible).step_by(LANES) {
@@ -220,10 +225,14 @@ impl<'a> Tables<'a> {
                         V::load(to).add(V::load_upto(ds.add(at), visible - at)).store(to);
                     }
                 }
-                if term == Term::Position || !self.has_time() || power.is_some() {
+                if term == Term::Position || !self.has_time() {
                     continue;
                 }
-                for BucketRun { bucket, from, until } in (*filed.add(row)).runs::<V>(visible) {
+                if is_power {
+                    sums.add::<V>(&*kept.cast::<power::Row>().add(row), visible, ds);
+                    continue;
+                }
+                for BucketRun { bucket, from, until } in (*kept.cast::<Filed>().add(row)).runs::<V>(visible) {
                     let (whole, left) = ((until - from) / LANES, (until - from) % LANES);
                     let mut sum = V::zero();
                     for vector in 0..whole {
@@ -234,7 +243,7 @@ impl<'a> Tables<'a> {
                 }
             }
         }
-        if power.is_some() {
+        if is_power && term != Term::Position {
             for (at, sum) in sums.0.into_iter().enumerate() {
                 // SAFETY: a partial has room for BUCKETS sums.
                 unsafe { *partial.time.add(at) += sum };

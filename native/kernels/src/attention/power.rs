@@ -95,10 +95,12 @@ impl Keys {
     }
 }
 
-/// log2(T) and P of the keys of a block pair for one query; allocated once for all queries of the pair.
+/// log2(T), P and E of the keys of a block pair as one query sees them.
+#[derive(Clone, Copy)]
 pub struct Row {
     logs: [f32; ROOM],
     powers: [f32; ROOM],
+    values: [f32; ROOM],
 }
 
 impl Row {
@@ -106,6 +108,7 @@ impl Row {
         Row {
             logs: [0.0; ROOM],
             powers: [0.0; ROOM],
+            values: [0.0; ROOM],
         }
     }
 }
@@ -155,23 +158,16 @@ impl Power {
                     power.store(row.powers.as_mut_ptr().add(at + i * LANES));
                 }
             }
-        }
-    }
-
-    /// E of the keys from `at` of an evaluated row.
-    ///
-    /// # Safety
-    /// This CPU has `V`'s instructions; `at + TOGETHER * LANES <= ROOM`.
-    #[inline(always)]
-    unsafe fn values<V: Simd>(&self, row: &Row, at: usize) -> [V; TOGETHER] {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let mut exponents = [V::zero(); TOGETHER];
-            for (i, exponent) in exponents.iter_mut().enumerate() {
-                let power = V::load(row.powers.as_ptr().add(at + i * LANES));
-                *exponent = power.mul(V::constant(self.rate)).max(V::constant(-126.0));
+            for at in (0..visible).step_by(TOGETHER * LANES) {
+                let mut exponents = [V::zero(); TOGETHER];
+                for (i, exponent) in exponents.iter_mut().enumerate() {
+                    let power = V::load(row.powers.as_ptr().add(at + i * LANES));
+                    *exponent = power.mul(V::constant(self.rate)).max(V::constant(-126.0));
+                }
+                for (i, value) in V::exp2(exponents).into_iter().enumerate() {
+                    value.store(row.values.as_mut_ptr().add(at + i * LANES));
+                }
             }
-            V::exp2(exponents)
         }
     }
 
@@ -181,46 +177,15 @@ impl Power {
     /// This CPU has `V`'s instructions; `visible <= BLOCK`; `past` (unless null) and `to` have room for `visible` rounded up to 8.
     #[inline(always)]
     pub unsafe fn fill<V: Simd>(&self, row: &Row, visible: usize, past: *const f32, to: *mut f32) {
-        // SAFETY: by this function's contract.
-        unsafe {
-            for from in (0..visible).step_by(TOGETHER * LANES) {
-                for (i, value) in self.values::<V>(row, from).into_iter().enumerate() {
-                    let at = from + i * LANES;
-                    if at < visible {
-                        let term = match past.is_null() {
-                            true => value.mul(V::constant(self.alpha)),
-                            false => value.fma(V::constant(self.alpha), V::load(past.wrapping_add(at))),
-                        };
-                        term.store(to.add(at));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Adds the score gradients `ds` of the first `visible` keys of an evaluated row to the sums.
-    ///
-    /// # Safety
-    /// This CPU has `V`'s instructions; `visible <= BLOCK`; `ds` holds `visible` floats.
-    #[inline(always)]
-    pub unsafe fn scatter<V: Simd>(&self, row: &Row, visible: usize, ds: *const f32, sums: &mut PowerSums) {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let mut parts = [V::zero(); WEIGHTS];
-            for from in (0..visible).step_by(TOGETHER * LANES) {
-                for (i, value) in self.values::<V>(row, from).into_iter().enumerate() {
-                    let at = from + i * LANES;
-                    if at < visible {
-                        let by_alpha = V::load_upto(ds.add(at), visible - at).mul(value);
-                        let by_gamma = by_alpha.mul(V::load(row.powers.as_ptr().add(at)));
-                        parts[0] = parts[0].add(by_alpha);
-                        parts[1] = parts[1].add(by_gamma);
-                        parts[2] = by_gamma.fma(V::load(row.logs.as_ptr().add(at)), parts[2]);
-                    }
-                }
-            }
-            for (sum, part) in sums.0.iter_mut().zip(parts) {
-                *sum += f64::from(part.sum());
+        for at in (0..visible).step_by(LANES) {
+            // SAFETY: by this function's contract.
+            unsafe {
+                let value = V::load(row.values.as_ptr().add(at));
+                let term = match past.is_null() {
+                    true => value.mul(V::constant(self.alpha)),
+                    false => value.fma(V::constant(self.alpha), V::load(past.wrapping_add(at))),
+                };
+                term.store(to.add(at));
             }
         }
     }
@@ -231,6 +196,30 @@ impl Power {
         let by_beta = alpha * self.ln_gamma * LN_2 * sums[2];
         // d gamma / d weight = gamma (1 - gamma), and gamma divides the sum.
         [sums[0], by_beta * self.beta_slope, alpha * (1.0 - self.gamma) * sums[1]]
+    }
+}
+
+impl PowerSums {
+    /// Adds the score gradients `ds` of the first `visible` keys of an evaluated row.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `visible <= BLOCK`; `ds` holds `visible` floats.
+    #[inline(always)]
+    pub unsafe fn add<V: Simd>(&mut self, row: &Row, visible: usize, ds: *const f32) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let mut sums = [V::zero(); WEIGHTS];
+            for at in (0..visible).step_by(LANES) {
+                let by_alpha = V::load_upto(ds.add(at), visible - at).mul(V::load(row.values.as_ptr().add(at)));
+                let by_gamma = by_alpha.mul(V::load(row.powers.as_ptr().add(at)));
+                sums[0] = sums[0].add(by_alpha);
+                sums[1] = sums[1].add(by_gamma);
+                sums[2] = by_gamma.fma(V::load(row.logs.as_ptr().add(at)), sums[2]);
+            }
+            for (to, sum) in self.0.iter_mut().zip(sums) {
+                *to += f64::from(sum.sum());
+            }
+        }
     }
 }
 

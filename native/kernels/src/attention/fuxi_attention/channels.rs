@@ -4,8 +4,7 @@
 
 mod backward;
 
-use crate::attention::bias::{BlockPair, FILED, SQUARE, Tables, Term};
-use crate::attention::clock::Filed;
+use crate::attention::bias::{BlockPair, Kept, SQUARE, Tables, Term};
 use crate::attention::pack::{ColumnForm, Part};
 use crate::attention::plan::{BLOCK, Blocks, Direction, Heads, Plan, Task};
 use crate::attention::scratch::{Parts, with_scratch};
@@ -42,7 +41,7 @@ struct ChannelScratch {
     dv: *mut f32,      // of one head: [BLOCK][v]
     weights: *mut f32, // [BLOCK][BLOCK]
     total: *mut f32,   // [BLOCK][BLOCK]
-    filed: *mut Filed, // [BLOCK]
+    kept: Kept,        // from the weights to their gradient
 }
 
 impl Channels<'_> {
@@ -58,7 +57,7 @@ impl Channels<'_> {
             dv: parts.take(self.block()),
             weights: parts.take(SQUARE),
             total: parts.take(SQUARE),
-            filed: parts.take(FILED).cast(),
+            kept: parts.take(self.tables.room_to_keep()),
         }
     }
 
@@ -71,10 +70,10 @@ impl Channels<'_> {
     /// # Safety
     /// As [`Tables::fill`].
     #[inline(always)]
-    unsafe fn weights<V: Simd>(&self, pair: &BlockPair, term: Term, square: *mut f32, filed: *mut Filed) {
+    unsafe fn weights<V: Simd>(&self, pair: &BlockPair, term: Term, square: *mut f32, kept: Kept) {
         // SAFETY: by this function's contract.
         unsafe {
-            self.tables.fill::<V>(pair, term, square, filed);
+            self.tables.fill::<V>(pair, term, square, kept);
             for row in 0..pair.queries.next_multiple_of(MR) {
                 let visible = if row < pair.queries { pair.visible(row) } else { 0 };
                 let end = pair.visible(row / MR * MR + MR - 1);

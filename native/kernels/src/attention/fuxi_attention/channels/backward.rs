@@ -51,12 +51,12 @@ impl ChannelBackwardTask<'_> {
         let group = x.heads.of(self.task.group as usize);
         // SAFETY: by this function's contract.
         unsafe {
-            let filed = if self.partial.is_some() {
-                s.filed
+            let kept = if self.partial.is_some() {
+                s.kept
             } else {
                 std::ptr::null_mut()
             };
-            x.weights::<V>(&pair, term, s.weights, filed);
+            x.weights::<V>(&pair, term, s.weights, kept);
             for head in group.clone() {
                 let d_o = x.results(self.d_o, &pair, head, channel);
                 d_o.pack_columns::<V>(pair.queries.next_multiple_of(MR), 1.0, s.o);
@@ -72,7 +72,7 @@ impl ChannelBackwardTask<'_> {
                 }
             }
             if let Some(partial) = &self.partial {
-                x.tables.scatter::<V>(&pair, term, s.total, s.filed, partial);
+                x.tables.scatter::<V>(&pair, term, s.total, s.kept, partial);
             }
         }
     }
