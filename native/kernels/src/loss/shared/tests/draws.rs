@@ -7,9 +7,9 @@ fn groups_hold_every_trained_token_once_and_their_own_draws() {
     let case = case([23, 2, 3, 50, 4], NaiveObjective::Bce, (false, false));
     let p = &case.problem;
     let mut members: Vec<i32> = case.members.iter().copied().filter(|member| *member >= 0).collect();
-    assert_ne!(members, (0..members.len() as i32).collect::<Vec<_>>(), "shuffled");
-    members.sort_unstable();
     let trained: Vec<i32> = (0..23).filter(|t| p.positives[*t as usize] >= 0).collect();
+    assert_ne!(members, trained, "shuffled");
+    members.sort_unstable();
     assert_eq!(members, trained);
     for (place, &member) in case.members.iter().enumerate() {
         let draws = &case.negatives[place * 3..][..3];
@@ -25,6 +25,22 @@ fn groups_hold_every_trained_token_once_and_their_own_draws() {
             -1 => assert_eq!(draws, [-1; 3]),
             token => assert_eq!(draws, &p.negatives[token as usize * 3..][..3]),
         }
+    }
+}
+
+#[test]
+fn who_shares_with_whom_depends_on_every_part_of_the_key() {
+    let (positives, drawn) = ([1; 40], [0; 40]);
+    let groups = |key: Key| {
+        let (mut members, mut negatives) = ([-1; 40], [-1; 40]);
+        let to = (MatMut::new(&mut members, 10, 4), MatMut::new(&mut negatives, 10, 4));
+        share_negatives(&Ctx::new(1), key, &positives, Mat::new(&drawn, 40, 1), to).expect("groups");
+        members
+    };
+    let first = groups(Key::new(5, 6, 7));
+    assert_eq!(groups(Key::new(5, 6, 7)), first);
+    for other in [Key::new(4, 6, 7), Key::new(5, 7, 7), Key::new(5, 6, 8)] {
+        assert_ne!(groups(other), first);
     }
 }
 
