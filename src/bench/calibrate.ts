@@ -16,11 +16,15 @@ export interface MeasuredCase {
   ranks: number;
   nodes: number;
   seconds: number;
+  /** FLOP/s of a core beside it. */
+  peak: number;
 }
 
 export interface Calibration {
   /** One rank, one thread, one lane. */
   lanes: MeasuredCase[];
+  /** Two and four ranks of this host, a lane each. */
+  together: MeasuredCase[];
   /** Exchanges between two and between four ranks of this host. */
   two: ExchangeSpeed;
   four: ExchangeSpeed;
@@ -41,7 +45,9 @@ const FITTED: readonly Sketch[] = [
   [512, 2, 1024, 512],
   [512, 4, 2048, 2048],
 ];
-/** Held out: none of these is used for the fit. */
+/** Of them, those that several ranks compute, too. */
+const TOGETHER = FITTED.filter((_, i) => i % 3 === 1);
+/** None of these was fitted to. */
 const HELD_OUT: readonly Sketch[] = [
   [96, 2, 2048, 512],
   [192, 3, 2048, 1024],
@@ -57,22 +63,40 @@ async function time(sizes: readonly RankCase[], ranks: number, seconds: number, 
   return await runRanks<Timed>({ program: 'time-program.js', spec, ranks, nodes });
 }
 
-/** Measures each case for `seconds`. */
+function measuredCases(
+  sizes: readonly RankCase[],
+  where: Pick<MeasuredCase, 'ranks' | 'nodes'>,
+  { steps, peaks }: Timed,
+): MeasuredCase[] {
+  return sizes.map((size, i) => ({ size, ...where, seconds: steps[i]!, peak: peaks[i]! }));
+}
+
+/** `seconds` of measuring each case. */
 export async function measureCalibration(seconds: number, tell: (line: string) => void): Promise<Calibration> {
   const sizes = FITTED.map(sketch => caseOf(sketch, 1));
   tell(`${sizes.length} cases on one rank`);
-  const { steps } = await time(sizes, 1, seconds);
-  const lanes = steps.map((spent, i) => ({ size: sizes[i]!, ranks: 1, nodes: 1, seconds: spent }));
-  tell('exchanges between two and four ranks');
-  const [two, four] = [(await time([], 2, seconds)).exchange, (await time([], 4, seconds)).exchange];
+  const lanes = measuredCases(sizes, { ranks: 1, nodes: 1 }, await time(sizes, 1, seconds));
+  const several = async (ranks: number) => {
+    tell(`${TOGETHER.length} of them, and exchanges, on ${ranks} ranks`);
+    const shared = TOGETHER.map(sketch => caseOf(sketch, ranks));
+    const timed = await time(shared, ranks, seconds);
+    return { cases: measuredCases(shared, { ranks, nodes: 1 }, timed), exchange: timed.exchange };
+  };
+  const [onTwo, onFour] = [await several(2), await several(4)];
+  const measured = {
+    lanes,
+    together: [...onTwo.cases, ...onFour.cases],
+    two: onTwo.exchange,
+    four: onFour.exchange,
+  };
   const why = whyNoNodeSpaces();
   if (why !== undefined) {
     tell(`no link is measured: ${why}`);
-    return { lanes, two, four };
+    return measured;
   }
   await using nodes = new NodeSpaces({ nodes: 2, bitsPerSecond: LINK_BITS });
   tell('exchanges over a link of 1 Gbit/s');
-  return { lanes, two, four, link: (await time([], 2, seconds, nodes)).exchange };
+  return { ...measured, link: (await time([], 2, seconds, nodes)).exchange };
 }
 
 /** Held-out cases, on 1, 2 and 4 ranks, and on 2 nodes of 2 ranks with a link between them. */
@@ -81,9 +105,8 @@ export async function measureHeldOut(seconds: number, tell: (line: string) => vo
   const measure = async (ranks: number, nodes?: NodeSpaces) => {
     const sizes = HELD_OUT.map(sketch => caseOf(sketch, ranks));
     tell(`${sizes.length} other cases on ${ranks} ranks${nodes ? ' of two nodes' : ''}`);
-    const { steps } = await time(sizes, ranks, seconds, nodes);
-    const places = nodes?.names.length ?? 1;
-    found.push(...steps.map((spent, i) => ({ size: sizes[i]!, ranks, nodes: places, seconds: spent })));
+    const timed = await time(sizes, ranks, seconds, nodes);
+    found.push(...measuredCases(sizes, { ranks, nodes: nodes?.names.length ?? 1 }, timed));
   };
   for (const ranks of [1, 2, 4]) await measure(ranks);
   if (whyNoNodeSpaces() === undefined) {

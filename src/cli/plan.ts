@@ -4,12 +4,14 @@ import { availableParallelism, cpus, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
 import { LINK_BITS, measureCalibration, type MeasuredCase, measureHeldOut } from '../bench/calibrate.js';
+import { median } from '../bench/measuring.js';
 import { configOf, lengthsOf, type RankCase } from '../bench/ranks/rank-case.js';
 import { resolveConfig, resolveForLog } from '../config/resolve.js';
 import { logStatistics } from '../data/log-statistics.js';
 import { SequenceStore } from '../data/store/sequence-store.js';
 import { choose } from '../plan/choose.js';
-import { type Costs, readCosts } from '../plan/costs.js';
+import { atPeak, type Costs, readCosts } from '../plan/costs.js';
+import { fitCrowding } from '../plan/crowding.js';
 import { fitCosts } from '../plan/fit.js';
 import { logShapeOf } from '../plan/log-shape.js';
 import { type Cluster, type Layout, predict } from '../plan/predict.js';
@@ -88,29 +90,39 @@ function workOf(size: RankCase): Workload {
 }
 
 async function calibrate(path: string, seconds: number): Promise<void> {
-  const { lanes, two, four, link } = await measureCalibration(seconds, tell);
-  const costs = fitCosts({
-    machine: `${cpus()[0]?.model.trim() ?? 'unknown'}, ${availableParallelism()} cores`,
-    cores: availableParallelism(),
-    lanes: lanes.map(({ size, seconds: spent }) => ({ work: workOf(size), seconds: spent })),
+  const { lanes, together, two, four, link } = await measureCalibration(seconds, tell);
+  const cores = availableParallelism();
+  const peak = median(lanes.map(one => one.peak));
+  // As if the core had had one speed all the time.
+  const evened = ({ size, ranks, seconds: spent, peak: then }: MeasuredCase) => {
+    return { work: workOf(size), ranks, seconds: (spent * then) / peak };
+  };
+  const alone = { hosts: 1, coresPerHost: 1, ranksPerHost: 1, bitsPerSecond: LINK_BITS, memoryPerHost: totalmem() };
+  const fitted = fitCosts({
+    machine: `${cpus()[0]?.model.trim() ?? 'unknown'}, ${cores} cores`,
+    peak,
+    cores,
+    lanes: lanes.map(evened),
     two,
     four,
     link: link && { ...link, bitsPerSecond: LINK_BITS },
   });
+  const crowding = fitCrowding(fitted, { ...alone, coresPerHost: cores }, together.map(evened));
+  const costs = { ...fitted, crowding };
   makeFolder(dirname(path));
   writeFileAtomic(path, `${JSON.stringify(costs, null, 2)}\n`);
   tell(`${path} holds the constants of this machine`);
-  const alone = { hosts: 1, coresPerHost: 1, ranksPerHost: 1, bitsPerSecond: LINK_BITS, memoryPerHost: totalmem() };
   printChecked(
     lanes.map(measured => ({ measured, predicted: predictCase(costs, measured, alone) })),
     'fitted',
   );
 }
 
-function predictCase(costs: Costs, { size, ranks, nodes }: MeasuredCase, cluster: Cluster): number {
-  // Default: one group per node.
+/** At the speed that the core had when the case was measured. */
+function predictCase(costs: Costs, { size, ranks, nodes, peak }: MeasuredCase, cluster: Cluster): number {
+  // By default a group is a node.
   const layout: Layout = { ranks, groupSize: ranks / nodes, lanesPerRank: 1, staleness: 0 };
-  return predict(costs, workOf(size), cluster, layout).stepSeconds;
+  return predict(atPeak(costs, peak), workOf(size), cluster, layout).stepSeconds;
 }
 
 async function check(costs: Costs, seconds: number, json: boolean): Promise<void> {
@@ -126,10 +138,11 @@ async function check(costs: Costs, seconds: number, json: boolean): Promise<void
     return { measured: one, predicted: predictCase(costs, one, cluster) };
   });
   if (!json) return printChecked(rows, 'held out');
-  const flat = rows.map(({ measured: { size, ranks, nodes, seconds: spent }, predicted }) => ({
+  const flat = rows.map(({ measured: { size, ranks, nodes, seconds: spent, peak }, predicted }) => ({
     d: size.d,
     ranks,
     nodes,
+    peak,
     measured_ms: spent * 1e3,
     predicted_ms: predicted * 1e3,
     error: predicted / spent - 1,
@@ -138,12 +151,14 @@ async function check(costs: Costs, seconds: number, json: boolean): Promise<void
 }
 
 function printChecked(rows: readonly { measured: MeasuredCase; predicted: number }[], what: string): void {
-  const cells = rows.map(({ measured: { size, ranks, nodes, seconds }, predicted }) => [
+  const cells = rows.map(({ measured: { size, ranks, nodes, seconds, peak }, predicted }) => [
     `D ${size.d}, ${size.blocks} blocks, ${size.tokens} tokens`,
     nodes > 1 ? `${ranks} on ${nodes} nodes` : String(ranks),
+    (peak / 1e9).toFixed(0),
     `${(seconds * 1e3).toFixed(1)} ms`,
     `${(predicted * 1e3).toFixed(1)} ms`,
     formatShare(predicted / seconds - 1, 1),
   ]);
-  process.stdout.write(`${table([what, 'ranks', 'measured', 'predicted', 'error'], cells)}\n`);
+  const note = 'Predicted for the speed that a core had beside the run: its FMA peak in GFLOP/s.';
+  process.stdout.write(`${table([what, 'ranks', 'peak', 'measured', 'predicted', 'error'], cells)}\n${note}\n`);
 }

@@ -1,7 +1,8 @@
 // Cost constants of a machine, measured by `turbogr plan --calibrate` and stored in a JSON file.
 //
 // Seconds of a lane on one core = block FLOPs / rate + block FLOPs / D * narrow + loss FLOPs * loss + row bytes * rows +
-// dense parameters * update + lane. Seconds of an exchange = latency + peers * peer + bytes / rate.
+// dense parameters * update + lane, at the speed that the core had then. Seconds of an exchange = latency + peers * peer +
+// bytes / rate.
 
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -29,6 +30,10 @@ export const COSTS = z.strictObject({
     parameter: seconds,
     lane: seconds,
   }),
+  /** FLOP/s of a core beside those measurements: its FMA peak. */
+  peak: z.number().positive(),
+  /** By how much longer ranks compute beside each other than one alone, by ranks per core, ascending. */
+  crowding: z.array(z.strictObject({ perCore: z.number().positive(), factor: z.number().positive() })),
   /** Between ranks of a host. */
   memory: exchange,
   /** Between hosts: achieved share of the link's nominal rate. */
@@ -37,6 +42,21 @@ export const COSTS = z.strictObject({
 
 export type Costs = z.infer<typeof COSTS>;
 export type ExchangeCosts = z.infer<typeof exchange>;
+
+/** The same machine while its core has another peak: clocks and neighbours change it from minute to minute. */
+export function atPeak(costs: Costs, peak: number): Costs {
+  const slower = costs.peak / peak;
+  const { flop, narrow, lossFlop, rowByte, parameter, lane } = costs.compute;
+  const compute = {
+    flop: flop * slower,
+    narrow: narrow * slower,
+    lossFlop: lossFlop * slower,
+    rowByte: rowByte * slower,
+    parameter: parameter * slower,
+    lane: lane * slower,
+  };
+  return { ...costs, peak, compute };
+}
 
 export function readCosts(path: string): Costs {
   let json: unknown;

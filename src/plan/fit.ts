@@ -71,7 +71,9 @@ export interface MeasuredExchange {
 
 export interface Measurements {
   machine: string;
-  /** Cores of the host, which four ranks may have to share. */
+  /** FLOP/s of a core beside the lanes. */
+  peak: number;
+  /** Of the host, which four ranks may have to share. */
   cores: number;
   lanes: readonly MeasuredLane[];
   /** Two and four ranks on one host. */
@@ -84,12 +86,14 @@ export interface Measurements {
 /** Assumed for a link that was not measured: TCP's share of the rate, and a round trip in a data centre. */
 const USUAL_LINK = { latency: 1e-4, share: 0.94 };
 
-export function fitCosts({ machine, cores, lanes, two, four, link }: Measurements): Costs {
+export function fitCosts({ machine, peak, cores, lanes, two, four, link }: Measurements): Costs {
   const crowd = Math.max(1, 4 / cores);
   const peer = Math.max(0, (four.latency / crowd - two.latency) / 2);
   const reached = link && { latency: link.latency, share: Math.min(1, link.rate / (link.bitsPerSecond / 8)) };
   return {
     machine,
+    peak,
+    crowding: [],
     compute: fitCompute(lanes),
     memory: { latency: two.latency, peer, rate: two.rate },
     link: { ...(reached ?? USUAL_LINK), peer },

@@ -1,9 +1,10 @@
 // Predicts a step on W ranks: its time, the traffic on each link, the memory per rank. Tables are sharded over groups of I
 // ranks (HSP); I = W is one flat group. Ranks of a host are consecutive.
 //
-// Hidden: rows of the next lane are fetched while one computes; dense gradients are sent while earlier blocks are still in
-// backward. Exposed at staleness 0: the first lane's rows, gradient rows and their exchange between groups. `exact` fetches
-// early and exposes the gradient rows and the rows sent again; staleness 1 and 2 expose only what exceeds the compute time.
+// What is hidden: rows of the next lane are fetched while one computes, dense gradients leave while earlier blocks are still
+// in backward. What is exposed at staleness 0: the first lane's rows, gradient rows and their exchange between groups. `exact`
+// fetches early and exposes what is sent again and its gradients, those of all rows where they are clipped; staleness 1 and 2
+// expose only what does not fit beside the computing.
 
 import type { Costs } from './costs.js';
 import { laneSeconds } from './fit.js';
@@ -55,7 +56,7 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
   const perHost = Math.min(cluster.ranksPerHost, ranks);
   const crowd = Math.max(1, perHost / cluster.coresPerHost);
   const rowBytes = work.width * 4;
-  const compute = lanes * laneSeconds(costs.compute, work) * crowd;
+  const compute = lanes * laneSeconds(costs.compute, work) * crowd * crowding(costs, perHost, cluster.coresPerHost);
   const away = (members: number, here: number) => Math.max(0, members - here) / Math.max(1, members);
 
   // Rows of one lane fetched from other ranks of the group, and those of them from other hosts.
@@ -80,13 +81,14 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
     return start + ((near - far) / costs.memory.rate) * crowd + (far * perHost) / link.rate;
   };
   const fetch = time(FETCH_EXCHANGES, groupSize, fetched, fetchedFar);
-  const giveBack = time(
-    FETCH_EXCHANGES,
-    groupSize,
-    returned * (1 - 1 / groupSize),
-    returned * away(groupSize, inGroup),
-  );
-  const between = time(FETCH_EXCHANGES, groups, shard, shardFar);
+  /** So large a share of the gradient rows, to the owners and then between groups. */
+  const giveBack = (share: number): number =>
+    time(
+      FETCH_EXCHANGES,
+      groupSize,
+      share * returned * (1 - 1 / groupSize),
+      share * returned * away(groupSize, inGroup),
+    ) + time(FETCH_EXCHANGES, groups, share * shard, share * shardFar);
   const denseTime = time(2 * work.denseTensors, ranks, dense, denseFar);
   const notes = time(NOTES, ranks, 0, 0);
 
@@ -98,13 +100,13 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
   const denseBare = behind(BACKWARD * laneCompute) + (rowsWait ? half : behind((1 - BACKWARD) * laneCompute));
   const laterFetches = (lanes - 1) * Math.max(0, fetch - laneCompute);
   const changed = (steps: number) => work.collisions(steps * ranks * lanes);
-  const resend = changed(1) * fetch * lanes;
-  const hidden = Math.max(0, lanes * fetch + giveBack + between - compute);
+  const resend = time(1, groupSize, changed(1) * fetched, changed(1) * fetchedFar) * lanes;
+  const hidden = Math.max(0, lanes * fetch + giveBack(1) - compute);
   const sparse =
     staleness === 0
-      ? fetch + laterFetches + giveBack + between
+      ? fetch + laterFetches + giveBack(1)
       : staleness === 'exact'
-        ? giveBack + between + resend
+        ? giveBack(work.clips ? 1 : changed(1)) + resend + hidden
         : hidden;
   const exposed = ranks === 1 ? 0 : sparse + denseBare + notes;
   const step = compute + exposed;
@@ -125,6 +127,21 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
     memoryPerRank: memoryOf(work, layout),
     alpha: staleness === 0 ? 0 : changed(staleness === 'exact' ? 1 : staleness),
   };
+}
+
+/** Between the numbers of ranks per core that were measured a line, beyond the last its factor. */
+function crowding({ crowding: points }: Costs, ranks: number, cores: number): number {
+  if (ranks === 1) return 1;
+  const perCore = ranks / cores;
+  let from = { perCore: 0, factor: 1 };
+  for (const to of points) {
+    if (perCore <= to.perCore) {
+      const way = (perCore - from.perCore) / (to.perCore - from.perCore);
+      return from.factor + way * (to.factor - from.factor);
+    }
+    from = to;
+  }
+  return from.factor;
 }
 
 /** Bytes: tables and their state, dense parameters with gradient and moments, activations of a lane, rows in flight. */

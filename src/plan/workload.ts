@@ -29,6 +29,8 @@ export interface Workload {
   denseParameters: number;
   /** Number of dense tensors: each is reduced by separate exchanges. */
   denseTensors: number;
+  /** Whether all gradients are clipped by their common norm. */
+  clips: boolean;
   /** Floats of optimiser state per row. */
   rowState: number;
   /** Bytes per element of fetched rows; gradients are f32. */
@@ -68,6 +70,7 @@ export function workloadOf(config: ResolvedConfig, log: LogShape): Workload {
     lossFlops: 6 * tokens * model.d * scored,
     denseParameters: dense + (model.maxLength + model.outputSlots) * model.d,
     denseTensors: definition.parameters.length + 1,
+    clips: optimizer.clip !== undefined,
     rowState: ROW_STATE[optimizer.table] * model.d + (optimizer.table === 'row-adagrad' ? 1 : 0),
     fetchedBytes: config.wire === 'f16' ? 2 : loss.negatives.storage === 'f16' ? mostlyHalves(tokens, negatives) : 4,
     activations: ACTIVATIONS[model.kind],

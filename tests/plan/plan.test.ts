@@ -6,7 +6,8 @@ import { spawnSync } from 'node:child_process';
 import { afterAll, expect, test } from 'vitest';
 import { resolveConfig } from '../../src/config/resolve.js';
 import { choose } from '../../src/plan/choose.js';
-import type { Costs } from '../../src/plan/costs.js';
+import { atPeak, type Costs } from '../../src/plan/costs.js';
+import { fitCrowding } from '../../src/plan/crowding.js';
 import { featuresOf, fitCosts, laneSeconds } from '../../src/plan/fit.js';
 import { type Cluster, predict, type Staleness } from '../../src/plan/predict.js';
 import { planRows } from '../../src/plan/table.js';
@@ -19,6 +20,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const COSTS: Costs = {
   machine: 'made up',
+  peak: 1e11,
+  crowding: [],
   compute: { flop: 2e-11, narrow: 1e-9, lossFlop: 3e-11, rowByte: 1e-9, parameter: 1e-9, lane: 1e-3 },
   memory: { latency: 1e-4, peer: 1e-5, rate: 1e9 },
   link: { latency: 2e-4, peer: 1e-5, share: 0.95 },
@@ -82,6 +85,7 @@ test('the fit finds the constants that made the times', () => {
   const exchange = { latency: 1e-4, rate: 1e9 };
   const fitted = fitCosts({
     machine: 'x',
+    peak: 1e11,
     cores: 2,
     lanes,
     two: exchange,
@@ -92,6 +96,50 @@ test('the fit finds the constants that made the times', () => {
   expect(laneSeconds(fitted.compute, other) / laneSeconds(COSTS.compute, other)).toBeCloseTo(1, 2);
   expect(Object.values(featuresOf(other)).every(value => value > 0)).toBe(true);
   expect(fitted.link.share).toBeCloseTo(0.8);
+});
+
+test('how much ranks slow each other down is found from steps, and holds between the numbers that were measured', () => {
+  const host = { coresPerHost: 2, bitsPerSecond: 1e9, memoryPerHost: 64e9 };
+  const crowded = {
+    ...COSTS,
+    crowding: [
+      { perCore: 1, factor: 1.1 },
+      { perCore: 2, factor: 1.3 },
+    ],
+  };
+  const step = (costs: Costs, ranks: number, size = work()) =>
+    predict(
+      costs,
+      size,
+      { ...host, hosts: 1, ranksPerHost: ranks },
+      { ranks, groupSize: ranks, lanesPerRank: 1, staleness: 0 },
+    );
+  const measured = [2, 4].flatMap(ranks =>
+    [work(), work({ d: 128, tokens: 1024 })].map(size => ({
+      work: size,
+      ranks,
+      seconds: step(crowded, ranks, size).stepSeconds,
+    })),
+  );
+  const found = fitCrowding(COSTS, host, measured);
+  found.forEach(({ perCore, factor }, i) => {
+    expect(perCore).toBe(crowded.crowding[i]!.perCore);
+    expect(factor).toBeCloseTo(crowded.crowding[i]!.factor, 2);
+  });
+  const factors = [1, 2, 3, 4, 8].map(ranks => step(crowded, ranks).computeSeconds / step(COSTS, ranks).computeSeconds);
+  [1, 1.1, 1.2, 1.3, 1.3].forEach((factor, i) => expect(factors[i]).toBeCloseTo(factor));
+});
+
+test('a core of half the speed computes twice as long, and exchanges as before', () => {
+  const at = (costs: Costs) => predict(costs, work(), CLUSTER, layout(32, 0));
+  const [usual, slow] = [at(COSTS), at(atPeak(COSTS, 5e10))];
+  expect(slow.computeSeconds / usual.computeSeconds).toBeCloseTo(2);
+  expect(slow.linkBytes).toEqual(usual.linkBytes);
+});
+
+test('where gradients are clipped, exact waits for those of all rows', () => {
+  const exact = (clips: boolean) => predict(COSTS, { ...work(), clips }, CLUSTER, layout(8, 'exact')).exposedSeconds;
+  expect(exact(true)).toBeGreaterThan(1.5 * exact(false));
 });
 
 const layout = (groupSize: number, staleness: Staleness = 0) => ({ ranks: 32, groupSize, lanesPerRank: 1, staleness });

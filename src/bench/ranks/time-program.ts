@@ -1,10 +1,11 @@
 // Times steps of several cases and exchanges between the ranks it runs on: `turbogr plan --calibrate` fits its constants to
 // these times and checks its predictions against them.
 
-import { gatherJson } from '../../dist/comm/communicator.js';
+import { type Communicator, gatherJson } from '../../dist/comm/communicator.js';
 import { withRanks } from '../../dist/launch/rank-life.js';
 import { formGroups } from '../../dist/shard/rank-groups.js';
 import { Device } from '../../native/device.js';
+import { measurePeak } from '../../jobs/measure-peak.js';
 import { type ExchangeSpeed, measureExchange } from '../exchange.js';
 import { median } from '../measuring.js';
 import type { RankCase } from './rank-case.js';
@@ -20,6 +21,8 @@ export interface TimeSpec {
 export interface Timed {
   /** Seconds per step, by case: median of a few rounds. */
   steps: number[];
+  /** FLOP/s of rank 0's core beside each case, while the others were idle. */
+  peaks: number[];
   exchange: ExchangeSpeed;
 }
 
@@ -27,7 +30,7 @@ const TURNS = 3;
 const { sizes, seconds }: TimeSpec = JSON.parse(process.argv[2]!);
 
 await withRanks(async ({ world }) => {
-  const steps: number[] = [];
+  const [steps, peaks]: [number[], number[]] = [[], []];
   for (const size of sizes) {
     using device = Device.open({ threads: 1 });
     const loop = new StepLoop(device, size, await formGroups(world, size.settings?.groupSize));
@@ -36,10 +39,22 @@ await withRanks(async ({ world }) => {
     // Rank 0's clock decides how many steps a round has.
     const [perTurn] = await gatherJson(world, Math.max(1, Math.round(seconds / TURNS / wall)));
     const turns: number[] = [];
-    for (let turn = 0; turn < TURNS; turn++) turns.push((await loop.run(perTurn!)).wall / perTurn!);
-    const [first] = await gatherJson(world, median(turns));
-    steps.push(first!);
+    const found: number[] = [];
+    for (let turn = 0; turn < TURNS; turn++) {
+      found.push(await peakBeside(world, device));
+      turns.push((await loop.run(perTurn!)).wall / perTurn!);
+    }
+    const [first] = await gatherJson(world, { step: median(turns), peak: median(found) });
+    steps.push(first!.step);
+    peaks.push(first!.peak);
   }
   const exchange = await measureExchange(world, 1);
-  if (world.rank === 0) process.stdout.write(`${JSON.stringify({ steps, exchange })}\n`);
+  if (world.rank === 0) process.stdout.write(`${JSON.stringify({ steps, peaks, exchange })}\n`);
 });
+
+/** Rank 0's, for all of them. */
+async function peakBeside(world: Communicator, device: Device): Promise<number> {
+  await gatherJson(world, 'idle');
+  const [peak] = await gatherJson(world, world.rank === 0 ? await measurePeak(device) : 0);
+  return peak!;
+}
