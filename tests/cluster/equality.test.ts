@@ -74,12 +74,21 @@ test.skipIf(!READY).each(Object.keys(SETTINGS))('%s', setting => {
 });
 
 test.skipIf(!READY)('what is counted stale or sent again does not depend on ranks', () => {
-  for (const staleness of [1, 2, 'exact']) {
-    const ways = all.filter(({ name }) => name.startsWith('hstu, sampled') && name.endsWith(`staleness ${staleness}`));
-    const { read, changed } = ways[0]!.changed.at(-1)!;
-    expect(changed).toBeGreaterThan(0);
-    expect(changed).toBeLessThan(read);
-    for (const way of ways) expect(way.changed).toEqual(ways[0]!.changed);
+  for (const setting of ['hstu, sampled', 'sasrec']) {
+    for (const staleness of [1, 2, 'exact']) {
+      const ways = all.filter(({ name }) => name.startsWith(setting) && name.endsWith(`staleness ${staleness}`));
+      const { read, changed } = ways[0]!.changed.at(-1)!;
+      expect(changed).toBeGreaterThan(0);
+      expect(changed).toBeLessThan(read);
+      for (const way of ways) expect(way.changed).toEqual(ways[0]!.changed);
+    }
+  }
+});
+
+test.skipIf(!READY)('exact sends rows again before the gradients of others, unless all gradients are clipped', () => {
+  for (const { name, ranks, groupSize, parted } of all) {
+    const exact = name.includes('staleness exact') && ranks > 1 && groupSize > 1 && !name.includes('clip');
+    expect({ name, parted: parted > 0 }).toEqual({ name, parted: exact });
   }
 });
 

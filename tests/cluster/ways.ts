@@ -67,6 +67,8 @@ export interface WayResult {
   state: number[];
   /** Microseconds by which gradients left before the end of backward, by rank. */
   leads: (number | null)[];
+  /** Steps in which rows were sent again before the gradients of other rows. */
+  parted: number;
 }
 
 export type Staleness = 0 | 1 | 2 | 'exact';

@@ -1,6 +1,7 @@
 // Ranks that train the same small model in many ways, one after the other: on some of them, in groups of a size, overlapped
 // or not, with rows fetched ahead or not. Rank 0 prints a line of JSON for each way: its name, losses and digest, the bytes
-// of optimiser state on each rank, and by how many microseconds a rank's first gradients left before its backward ended.
+// of optimiser state on each rank, by how many microseconds a rank's first gradients left before its backward ended, and in
+// how many steps rows were sent again before the gradients of the others.
 //
 //   equality.mjs <store> <steps> <ways as JSON: [{ name, ranks, groupSize, threads, settings }]>
 import { resolveConfig, parseAssignments } from '../../../dist/config/resolve.js';
@@ -35,6 +36,7 @@ async function train(groups, { threads, settings }) {
   let cursor = { epoch: 0, position: 0 };
   const figures = [];
   let lead = Number.NEGATIVE_INFINITY;
+  let parted = 0;
   device.recordSpans(true);
   for (let step = 1; step <= steps; step++) {
     for (let next = step + opened.length; opened.length <= learner.ahead && next <= steps; next++) {
@@ -47,7 +49,9 @@ async function train(groups, { threads, settings }) {
     }
     figures.push(await (await learner.run(opened.shift())).figures);
     await device.sync();
-    lead = Math.max(lead, leadOf(device.spans().spans));
+    const { spans } = device.spans();
+    lead = Math.max(lead, leadOf(spans));
+    parted += isParted(spans) ? 1 : 0;
   }
   const losses = figures.map(({ loss }) => loss);
   const changed = figures.map(({ rows }) => rows);
@@ -55,7 +59,7 @@ async function train(groups, { threads, settings }) {
   const state = await gatherJson(groups.figures, learner.held()['optimiser state']);
   const leads = await gatherJson(groups.figures, Number.isFinite(lead) ? lead : null);
   device.dispose();
-  return { digest, losses, changed, state, leads };
+  return { digest, losses, changed, state, leads, parted };
 }
 
 /** From the first exchange of gradients to the end of backward. */
@@ -63,4 +67,11 @@ function leadOf(spans) {
   const of = (stream, stage) => spans.filter(span => span.stream === stream && span.stage === STAGES.indexOf(stage));
   const sent = of('comm', 'apply').filter(({ op }) => op === 'comm_all_to_all_v');
   return Math.max(...of('compute', 'dense').map(({ end }) => end)) - Math.min(...sent.map(({ start }) => start));
+}
+
+/** Whether rows travel between gradients of rows. */
+function isParted(spans) {
+  const sent = spans.filter(({ stream }) => stream === 'comm').sort((a, b) => a.start - b.start);
+  const stages = sent.map(({ stage }) => STAGES[stage]);
+  return stages.slice(stages.indexOf('reduce'), stages.lastIndexOf('reduce')).includes('rows');
 }
