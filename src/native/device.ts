@@ -27,6 +27,7 @@ export interface UploadOptions {
 export class Device implements TensorHome {
   readonly #addon: Addon;
   readonly #id: number;
+  #home: StreamName | undefined;
   readonly #call: Call;
 
   private constructor(addon: Addon, { threads, sparseThreads, portable }: Required<DeviceOptions>) {
@@ -109,10 +110,14 @@ export class Device implements TensorHome {
 
   /**
    * Assigns tensors created from now on to a stream: they get no memory that another stream still uses, so that streams do not
-   * wait for each other because of memory reuse. By default a freed block is reused at once, and its new user waits.
+   * wait for each other because of memory reuse. By default a freed block is reused at once, and its new user waits. Returns the
+   * previous assignment.
    */
-  home(stream?: StreamName): void {
+  home(stream?: StreamName): StreamName | undefined {
+    const previous = this.#home;
     check(this.#addon.home(this.#id, stream && streamIndex(stream)));
+    this.#home = stream;
+    return previous;
   }
 
   /** Labels the spans of ops enqueued from now on; -1 for none. `stage` is a number chosen by the caller. */

@@ -59,6 +59,16 @@ export class DenseSum {
     return { sum: piece > 0 ? sum.total() : undefined, owned: received.owned };
   }
 
+  /** In memory that no pending computation uses: otherwise the exchange would wait for the end of backward. */
+  #forExchange(shape: readonly [rows: number, cols: number]): Tensor<'f32'> {
+    const home = this.#device.home('comm');
+    try {
+      return this.#device.tensor(shape);
+    } finally {
+      this.#device.home(home);
+    }
+  }
+
   /** This rank's piece of every part. The k-th parts of all ranks share one exchange. */
   #receivePieces(
     parts: readonly RankPart<Tensor<'f32'>>[],
@@ -73,7 +83,7 @@ export class DenseSum {
     const rounds = Math.max(...byRank.map(own => own.length));
     for (let round = 0; round < rounds; round++) {
       const senders = byRank.flatMap((own, r) => (own.length > round ? [r] : []));
-      const receive = this.#device.tensor([1, Math.max(1, senders.length * piece)]);
+      const receive = this.#forExchange([1, Math.max(1, senders.length * piece)]);
       owned.push(receive);
       const mine = byRank[rank]![round];
       this.#world.allToAllV(this.#device, {

@@ -83,10 +83,10 @@ export class RankSum {
   #sumTables(lanes: number, nodes: readonly RankNode[], only?: RowChoice): TableGradients {
     const { device, trained } = this.#options;
     device.tag(-1, STAGES.indexOf('reduce')); // to tell rows from dense gradients in the spans
-    device.home(this.#options.stream);
+    const home = device.home(this.#options.stream);
     const tables = trained.tables.map((table, i) => this.#sumTable({ lanes, nodes, only }, table, i));
     device.tag(-1, STAGES.indexOf('apply'));
-    device.home('compute');
+    device.home(home);
     return tables;
   }
 
