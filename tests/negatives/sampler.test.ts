@@ -2,7 +2,7 @@
 // probability by which items are drawn.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ConfigInput } from '../../src/config/schema.js';
-import { Call, type RandomKey } from '../../src/native/call.js';
+import { Call } from '../../src/native/call.js';
 import { Device } from '../../src/native/device.js';
 import { NegativeSampler, type NegativeSettings } from '../../src/negatives/negative-sampler.js';
 import { toyConfig, trainToy } from '../train/toy-run.js';
@@ -20,20 +20,16 @@ const SETTINGS: NegativeSettings = {
 
 afterEach(() => vi.restoreAllMocks());
 
-/** The random key of every call, by op; weights are filled before the first step and are left out. */
-function recordKeys(): { op: string; key: string }[] {
-  const keys: { op: string; key: string }[] = [];
-  const [call, random] = [Device.prototype.call, Call.prototype.random];
-  let op = '';
-  vi.spyOn(Device.prototype, 'call').mockImplementation(function (this: Device, name) {
-    op = name;
-    return call.call(this, name);
-  });
-  vi.spyOn(Call.prototype, 'random').mockImplementation(function (this: Call, key: RandomKey) {
-    if (!op.startsWith('fill')) keys.push({ op, key: `${key.seed} ${key.step} ${key.purpose}` });
-    return random.call(this, key);
-  });
-  return keys;
+/** Records the random key of every call; weights are filled before the first step and are left out. */
+function recordKeys(): () => { op: string; key: string }[] {
+  const ops = vi.spyOn(Device.prototype, 'call').mock;
+  const randoms = vi.spyOn(Call.prototype, 'random').mock;
+  return () =>
+    randoms.calls.flatMap(([{ seed, step, purpose }], i) => {
+      const started = ops.invocationCallOrder.findLastIndex(order => order < randoms.invocationCallOrder[i]!);
+      const [op] = ops.calls[started]!;
+      return op.startsWith('fill') ? [] : [{ op, key: `${seed} ${step} ${purpose}` }];
+    });
 }
 
 describe.each<[string, NonNullable<NonNullable<ConfigInput['loss']>['negatives']>, number]>([
@@ -42,8 +38,9 @@ describe.each<[string, NonNullable<NonNullable<ConfigInput['loss']>['negatives']
 ])('%s', (_, negatives, draws) => {
   test('every draw of every lane and step has random numbers of its own', async () => {
     const [steps, lanes] = [3, 2];
-    const keys = recordKeys();
+    const recorded = recordKeys();
     await trainToy({ config: toyConfig({ loss: { negatives }, batch: { tokens: 48, lanes }, maxSteps: steps }) });
+    const keys = recorded();
     const drawn = keys.filter(({ op }) => DRAWING.has(op)).map(({ key }) => key);
     const others = new Set(keys.filter(({ op }) => !DRAWING.has(op)).map(({ key }) => key));
     expect(drawn).toHaveLength(draws * lanes * steps);
