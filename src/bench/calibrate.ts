@@ -16,14 +16,14 @@ export interface MeasuredCase {
   ranks: number;
   nodes: number;
   seconds: number;
-  /** FLOP/s of a core beside it. */
+  /** FLOP/s of a core, measured next to it. */
   peak: number;
 }
 
 export interface Calibration {
   /** One rank, one thread, one lane. */
   lanes: MeasuredCase[];
-  /** Two and four ranks of this host, a lane each. */
+  /** Two and four ranks on this host, one lane each. */
   together: MeasuredCase[];
   /** Exchanges between two and between four ranks of this host. */
   two: ExchangeSpeed;
@@ -45,9 +45,9 @@ const FITTED: readonly Sketch[] = [
   [512, 2, 1024, 512],
   [512, 4, 2048, 2048],
 ];
-/** Of them, those that several ranks compute, too. */
+/** The fitted cases that are also measured on several ranks. */
 const TOGETHER = FITTED.filter((_, i) => i % 3 === 1);
-/** None of these was fitted to. */
+/** Held out: none of these is used for the fit. */
 const HELD_OUT: readonly Sketch[] = [
   [96, 2, 2048, 512],
   [192, 3, 2048, 1024],
@@ -71,7 +71,7 @@ function measuredCases(
   return sizes.map((size, i) => ({ size, ...where, seconds: steps[i]!, peak: peaks[i]! }));
 }
 
-/** `seconds` of measuring each case. */
+/** Measures each case for `seconds`. */
 export async function measureCalibration(seconds: number, tell: (line: string) => void): Promise<Calibration> {
   const sizes = FITTED.map(sketch => caseOf(sketch, 1));
   tell(`${sizes.length} cases on one rank`);

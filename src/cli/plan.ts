@@ -93,7 +93,7 @@ async function calibrate(path: string, seconds: number): Promise<void> {
   const { lanes, together, two, four, link } = await measureCalibration(seconds, tell);
   const cores = availableParallelism();
   const peak = median(lanes.map(one => one.peak));
-  // As if the core had had one speed all the time.
+  // Normalised to one peak.
   const evened = ({ size, ranks, seconds: spent, peak: then }: MeasuredCase) => {
     return { work: workOf(size), ranks, seconds: (spent * then) / peak };
   };
@@ -118,9 +118,9 @@ async function calibrate(path: string, seconds: number): Promise<void> {
   );
 }
 
-/** At the speed that the core had when the case was measured. */
+/** For the peak measured next to the case. */
 function predictCase(costs: Costs, { size, ranks, nodes, peak }: MeasuredCase, cluster: Cluster): number {
-  // By default a group is a node.
+  // Default: one group per node.
   const layout: Layout = { ranks, groupSize: ranks / nodes, lanesPerRank: 1, staleness: 0 };
   return predict(atPeak(costs, peak), workOf(size), cluster, layout).stepSeconds;
 }
@@ -159,6 +159,6 @@ function printChecked(rows: readonly { measured: MeasuredCase; predicted: number
     `${(predicted * 1e3).toFixed(1)} ms`,
     formatShare(predicted / seconds - 1, 1),
   ]);
-  const note = 'Predicted for the speed that a core had beside the run: its FMA peak in GFLOP/s.';
+  const note = 'Predicted for the FMA peak of a core measured next to the run, in GFLOP/s.';
   process.stdout.write(`${table([what, 'ranks', 'peak', 'measured', 'predicted', 'error'], cells)}\n${note}\n`);
 }

@@ -1,7 +1,7 @@
 // Cost constants of a machine, measured by `turbogr plan --calibrate` and stored in a JSON file.
 //
 // Seconds of a lane on one core = block FLOPs / rate + block FLOPs / D * narrow + loss FLOPs * loss + row bytes * rows +
-// dense parameters * update + lane, at the speed that the core had then. Seconds of an exchange = latency + peers * peer +
+// dense parameters * update + lane, for a given FMA peak of the core. Seconds of an exchange = latency + peers * peer +
 // bytes / rate.
 
 import { readFileSync } from 'node:fs';
@@ -30,9 +30,9 @@ export const COSTS = z.strictObject({
     parameter: seconds,
     lane: seconds,
   }),
-  /** FLOP/s of a core beside those measurements: its FMA peak. */
+  /** FMA peak of a core during these measurements, FLOP/s. */
   peak: z.number().positive(),
-  /** By how much longer ranks compute beside each other than one alone, by ranks per core, ascending. */
+  /** Slow-down of computing when ranks share a host, by ranks per core, ascending. */
   crowding: z.array(z.strictObject({ perCore: z.number().positive(), factor: z.number().positive() })),
   /** Between ranks of a host. */
   memory: exchange,
@@ -43,7 +43,7 @@ export const COSTS = z.strictObject({
 export type Costs = z.infer<typeof COSTS>;
 export type ExchangeCosts = z.infer<typeof exchange>;
 
-/** The same machine while its core has another peak: clocks and neighbours change it from minute to minute. */
+/** The costs at another peak: clocks and neighbours change it from minute to minute. */
 export function atPeak(costs: Costs, peak: number): Costs {
   const slower = costs.peak / peak;
   const { flop, narrow, lossFlop, rowByte, parameter, lane } = costs.compute;

@@ -1,18 +1,18 @@
-// By how much longer ranks compute beside each other than one alone: they share caches, memory and, where there are more
-// ranks than cores, the cores. What one of them waits for an exchange, another may compute on the same core; that is in it too.
+// How much ranks on one host slow each other down: they share caches, memory bandwidth and, if there are more ranks than cores,
+// the cores. The factor includes that one rank may compute on a core while another waits for an exchange.
 
 import type { Costs } from './costs.js';
 import { type Cluster, predict } from './predict.js';
 import type { Workload } from './workload.js';
 
-/** A step of ranks on one host, a lane each. */
+/** A measured step of several ranks on one host, one lane each. */
 export interface MeasuredRanks {
   work: Workload;
   ranks: number;
   seconds: number;
 }
 
-/** For each number of ranks that was measured; `host` has the cores that they shared. */
+/** One factor per number of ranks measured; `host` has the cores they shared. */
 export function fitCrowding(
   costs: Costs,
   host: Omit<Cluster, 'hosts' | 'ranksPerHost'>,
@@ -28,7 +28,7 @@ export function fitCrowding(
         const { computeSeconds, exposedSeconds } = predict({ ...costs, crowding: [] }, work, cluster, layout);
         return Math.max(0.1, (seconds - exposedSeconds) / computeSeconds);
       });
-    // Errors are relative: the mean of logarithms.
+    // The geometric mean, since errors are relative.
     const mean = factors.reduce((sum, factor) => sum + Math.log(factor), 0) / factors.length;
     return { perCore: ranks / host.coresPerHost, factor: Math.exp(mean) };
   });

@@ -71,9 +71,9 @@ export interface MeasuredExchange {
 
 export interface Measurements {
   machine: string;
-  /** FLOP/s of a core beside the lanes. */
+  /** FMA peak of a core while the lanes were measured, FLOP/s. */
   peak: number;
-  /** Of the host, which four ranks may have to share. */
+  /** Cores of the host, which four ranks may have to share. */
   cores: number;
   lanes: readonly MeasuredLane[];
   /** Two and four ranks on one host. */

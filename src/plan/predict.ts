@@ -1,10 +1,10 @@
 // Predicts a step on W ranks: its time, the traffic on each link, the memory per rank. Tables are sharded over groups of I
 // ranks (HSP); I = W is one flat group. Ranks of a host are consecutive.
 //
-// What is hidden: rows of the next lane are fetched while one computes, dense gradients leave while earlier blocks are still
-// in backward. What is exposed at staleness 0: the first lane's rows, gradient rows and their exchange between groups. `exact`
-// fetches early and exposes what is sent again and its gradients, those of all rows where they are clipped; staleness 1 and 2
-// expose only what does not fit beside the computing.
+// Hidden: rows of the next lane are fetched while one computes; dense gradients are sent while earlier blocks are still in
+// backward. Exposed at staleness 0: the first lane's rows, gradient rows and their exchange between groups. `exact` fetches
+// early and exposes the rows sent again and their gradients (with clipping, the gradients of all rows); staleness 1 and 2 expose
+// only what exceeds the compute time.
 
 import type { Costs } from './costs.js';
 import { laneSeconds } from './fit.js';
@@ -81,7 +81,7 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
     return start + ((near - far) / costs.memory.rate) * crowd + (far * perHost) / link.rate;
   };
   const fetch = time(FETCH_EXCHANGES, groupSize, fetched, fetchedFar);
-  /** So large a share of the gradient rows, to the owners and then between groups. */
+  /** Seconds to send a share of the gradient rows to the owners and then between groups. */
   const giveBack = (share: number): number =>
     time(
       FETCH_EXCHANGES,

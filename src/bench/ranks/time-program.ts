@@ -21,7 +21,7 @@ export interface TimeSpec {
 export interface Timed {
   /** Seconds per step, by case: median of a few rounds. */
   steps: number[];
-  /** FLOP/s of rank 0's core beside each case, while the others were idle. */
+  /** FLOP/s of rank 0's core, measured before each round of a case while the other ranks are idle; the median. */
   peaks: number[];
   exchange: ExchangeSpeed;
 }
@@ -52,7 +52,7 @@ await withRanks(async ({ world }) => {
   if (world.rank === 0) process.stdout.write(`${JSON.stringify({ steps, peaks, exchange })}\n`);
 });
 
-/** Rank 0's, for all of them. */
+/** The peak of rank 0's core, on all ranks. */
 async function peakBeside(world: Communicator, device: Device): Promise<number> {
   await gatherJson(world, 'idle');
   const [peak] = await gatherJson(world, world.rank === 0 ? await measurePeak(device) : 0);
