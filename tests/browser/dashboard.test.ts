@@ -92,7 +92,7 @@ describe.skipIf(reason !== '')('the dashboard', () => {
       'Events per user',
       'Negatives per token',
       'data fingerprint',
-      'one process from the first step on',
+      'one process since the first step',
     ]) {
       expect(text).toContain(words);
     }
