@@ -40,7 +40,10 @@ describe('a full disk', () => {
       );
       const file = bench.write('large.csv', `user,item,time\n${rows.join('\n')}\n`);
       const failed = prepare({ files: [file], out: join(disk ?? '', 'store'), memory: '120MB' });
-      await expect(failed).rejects.toMatchObject({ code: 'disk-full', remedy: expect.stringMatching(/^Free some space/) });
+      await expect(failed).rejects.toMatchObject({
+        code: 'disk-full',
+        remedy: expect.stringMatching(/^Free some space/),
+      });
       expect(readdirSync(disk ?? '')).toEqual([]);
     },
   );
