@@ -9,7 +9,7 @@ import type { Requests } from './changed-rows.js';
 import type { RoutedIds } from './route-ids.js';
 
 /** The most requests per call, as in the kernel. */
-export const MOST_REQUESTS = 64;
+export const MOST_REQUESTS = 40;
 
 /** The distinct ids of several requests, ascending, padded with -1 to `room`. The caller owns the list. */
 export function askedRows(

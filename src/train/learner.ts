@@ -151,7 +151,7 @@ export class Learner {
         ranks && new RankSum({ ...ranks, stream: streamOf(this.#kind, 'reduce'), early: this.#kind === 'overlapped' }),
       replicaCheck: ranks && new ReplicaCheck({ ...ranks, model: this.model, every: config.checkReplicas }),
     };
-    // Not with clipping, which needs the norm of all gradients first.
+    // Not with clipping, which needs the norm of all gradients first, nor with more lanes per rank than one call takes.
     const mayPart = divided && !this.#parts.optimizer.clips && config.batch.lanes <= MOST_REQUESTS * world.size;
     this.#againFirst = config.staleness === 'exact' && mayPart;
     // Same seed: the average starts with the model's weights.

@@ -3,6 +3,7 @@
 use super::embedding::{count, nothing, row_list_mut};
 use crate::args::Args;
 use crate::fault::Outcome;
+use crate::operands::MOST_OPERANDS;
 use turbogr_kernels::embedding::{
     self, Changed, CopyRows, IdList, MAX_ASKED, MAX_CHANGED, MAX_ID_LISTS, PickHalfRows, Places, Requests, Routed,
     RoutedIds,
@@ -99,6 +100,9 @@ fn requests(args: &mut Args) -> Outcome<Requests<'static>> {
         counts: args.slice("counts")?,
     })
 }
+
+/// Besides its lists, `keep_routed` has six operands.
+const _: () = assert!(2 * MAX_ASKED + 6 <= MOST_OPERANDS);
 
 fn several_requests(args: &mut Args) -> Outcome<([Requests<'static>; MAX_ASKED], usize)> {
     let mut lists = [Requests { ids: &[], counts: &[] }; MAX_ASKED];

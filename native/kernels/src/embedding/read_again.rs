@@ -8,8 +8,8 @@ use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
 use crate::shape::check_len;
 
-/// The most lists per call.
-pub const MAX_ASKED: usize = 64;
+/// The most lists per call. A command has a limited number of operands, and each list is two.
+pub const MAX_ASKED: usize = 40;
 
 /// The distinct ids of several requests, ascending, padded with -1.
 pub fn asked_rows(cx: &Ctx, requests: &[Requests], to: &mut [i32]) -> Outcome {
