@@ -46,7 +46,7 @@ const FITTED: readonly Sketch[] = [
   [512, 4, 2048, 2048],
 ];
 /** The fitted cases that are also measured on several ranks. */
-const TOGETHER = FITTED.filter((_, i) => i % 3 === 1);
+const TOGETHER = FITTED.filter((_, i) => i % 2 === 0);
 /** Held out: none of these is used for the fit. */
 const HELD_OUT: readonly Sketch[] = [
   [96, 2, 2048, 512],
@@ -104,7 +104,9 @@ export async function measureHeldOut(seconds: number, tell: (line: string) => vo
   const found: MeasuredCase[] = [];
   const measure = async (ranks: number, nodes?: NodeSpaces) => {
     const sizes = HELD_OUT.map(sketch => caseOf(sketch, ranks));
-    tell(`${sizes.length} other cases on ${ranks} ranks${nodes ? ' of two nodes' : ''}`);
+    tell(
+      `${sizes.length} other cases on ${ranks === 1 ? 'one rank' : `${ranks} ranks`}${nodes ? ' of two nodes' : ''}`,
+    );
     const timed = await time(sizes, ranks, seconds, nodes);
     found.push(...measuredCases(sizes, { ranks, nodes: nodes?.names.length ?? 1 }, timed));
   };

@@ -3,6 +3,7 @@
 import type { Communicator } from '../dist/comm/communicator.js';
 import { gatherJson } from '../dist/comm/communicator.js';
 import { Device } from '../native/device.js';
+import { median } from './measuring.js';
 
 export interface ExchangeSpeed {
   /** Seconds of an exchange of one element per rank. */
@@ -16,7 +17,7 @@ const LARGE = 1 << 20;
 /** Exchanges between two clock readings. */
 const ROUND = 10;
 
-/** Collective. Takes about `seconds`. */
+/** Collective. Takes about `seconds`; medians over rounds of exchanges. */
 export async function measureExchange(world: Communicator, seconds: number): Promise<ExchangeSpeed> {
   using device = Device.open({ threads: 1 });
   const { size } = world;
@@ -26,19 +27,20 @@ export async function measureExchange(world: Communicator, seconds: number): Pro
     const counts = device.from(new BigInt64Array(size).fill(BigInt(each)));
     await device.sync();
     const start = performance.now();
-    let rounds = 0;
-    for (let spent = 0; spent < seconds / 2; rounds++) {
+    const rounds: number[] = [];
+    for (let spent = 0; spent < seconds / 2; ) {
+      const began = performance.now();
       for (let i = 0; i < ROUND; i++) {
         world.allToAllV(device, { send, sendCounts: counts, receive, receiveCounts: counts, unit: 1 });
       }
       await device.sync();
+      rounds.push((performance.now() - began) / 1000 / ROUND);
       // Rank 0's clock decides when all stop.
       const [first] = await gatherJson(world, (performance.now() - start) / 1000);
       spent = first!;
     }
-    const perExchange = (performance.now() - start) / 1000 / (rounds * ROUND);
     for (const tensor of [send, receive, counts]) tensor.dispose();
-    return perExchange;
+    return median(rounds);
   };
   const latency = await measure(1);
   const large = await measure(LARGE);

@@ -32,8 +32,8 @@ export const COSTS = z.strictObject({
   }),
   /** FMA peak of a core during these measurements, FLOP/s. */
   peak: z.number().positive(),
-  /** Slow-down of computing when ranks share a host, by ranks per core, ascending. */
-  crowding: z.array(z.strictObject({ perCore: z.number().positive(), factor: z.number().positive() })),
+  /** When ranks share a host, by ranks per core, ascending: slow-down of computing, and seconds added to each step. */
+  crowding: z.array(z.strictObject({ perCore: z.number().positive(), factor: z.number().positive(), step: seconds })),
   /** Between ranks of a host. */
   memory: exchange,
   /** Between hosts: achieved share of the link's nominal rate. */

@@ -32,14 +32,11 @@ export function laneSeconds(costs: ComputeCosts, work: Workload): number {
 /** Coordinate descent sweeps; it converges after a few hundred. */
 const SWEEPS = 20_000;
 
-export function fitCompute(lanes: readonly MeasuredLane[]): ComputeCosts {
-  // Columns divided by the measured time, so that every run has the same weight.
-  const rows = lanes.map(({ work, seconds }) => {
-    const features = featuresOf(work);
-    return NAMES.map(name => features[name] / seconds);
-  });
-  const scale = NAMES.map((_, k) => Math.hypot(...rows.map(row => row[k]!)) || 1);
-  const found = NAMES.map(() => 0);
+/** Non-negative x with the least sum of squares of `1 - (features . x) / seconds` over the runs: relative errors. */
+export function fitNonNegative(runs: readonly { features: readonly number[]; seconds: number }[]): number[] {
+  const rows = runs.map(({ features, seconds }) => features.map(value => value / seconds));
+  const scale = (runs[0]?.features ?? []).map((_, k) => Math.hypot(...rows.map(row => row[k]!)) || 1);
+  const found = scale.map(() => 0);
   const left = rows.map(() => 1);
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     for (let k = 0; k < found.length; k++) {
@@ -50,15 +47,16 @@ export function fitCompute(lanes: readonly MeasuredLane[]): ComputeCosts {
       column.forEach((value, i) => (left[i] = left[i]! - change * value));
     }
   }
-  const value = (k: number) => found[k]! / scale[k]!;
-  return {
-    flop: value(0),
-    narrow: value(1),
-    lossFlop: value(2),
-    rowByte: value(3),
-    parameter: value(4),
-    lane: value(5),
-  };
+  return found.map((value, k) => value / scale[k]!);
+}
+
+export function fitCompute(lanes: readonly MeasuredLane[]): ComputeCosts {
+  const runs = lanes.map(({ work, seconds }) => {
+    const features = featuresOf(work);
+    return { features: NAMES.map(name => features[name]), seconds };
+  });
+  const [flop, narrow, lossFlop, rowByte, parameter, lane] = fitNonNegative(runs);
+  return { flop: flop!, narrow: narrow!, lossFlop: lossFlop!, rowByte: rowByte!, parameter: parameter!, lane: lane! };
 }
 
 /** Exchanges among a given number of ranks. */

@@ -46,7 +46,7 @@ export interface Prediction extends Layout {
 const BACKWARD = 2 / 3;
 /** Memory of a process without a model: Node, the addon, MPI buffers. */
 const BASE_MEMORY = 200e6;
-/** Exchanges per fetch, and per reduction of gradient rows: counts, ids, rows. */
+/** Exchanges per fetch, and per reduction of gradient rows: counts, ids, rows. `exact` agrees on the first two in advance. */
 const FETCH_EXCHANGES = 3;
 /** Host gathers before gradients are summed: lengths, then bytes. */
 const NOTES = 2;
@@ -56,7 +56,8 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
   const perHost = Math.min(cluster.ranksPerHost, ranks);
   const crowd = Math.max(1, perHost / cluster.coresPerHost);
   const rowBytes = work.width * 4;
-  const compute = lanes * laneSeconds(costs.compute, work) * crowd * crowding(costs, perHost, cluster.coresPerHost);
+  const crowded = crowding(costs, perHost, cluster.coresPerHost);
+  const compute = lanes * laneSeconds(costs.compute, work) * crowd * crowded.factor;
   const away = (members: number, here: number) => Math.max(0, members - here) / Math.max(1, members);
 
   // Rows of one lane fetched from other ranks of the group, and those of them from other hosts.
@@ -82,13 +83,9 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
   };
   const fetch = time(FETCH_EXCHANGES, groupSize, fetched, fetchedFar);
   /** Seconds to send a share of the gradient rows to the owners and then between groups. */
-  const giveBack = (share: number): number =>
-    time(
-      FETCH_EXCHANGES,
-      groupSize,
-      share * returned * (1 - 1 / groupSize),
-      share * returned * away(groupSize, inGroup),
-    ) + time(FETCH_EXCHANGES, groups, share * shard, share * shardFar);
+  const giveBack = (share: number, exchanges = FETCH_EXCHANGES): number =>
+    time(exchanges, groupSize, share * returned * (1 - 1 / groupSize), share * returned * away(groupSize, inGroup)) +
+    time(exchanges, groups, share * shard, share * shardFar);
   const denseTime = time(2 * work.denseTensors, ranks, dense, denseFar);
   const notes = time(NOTES, ranks, 0, 0);
 
@@ -106,9 +103,9 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
     staleness === 0
       ? fetch + laterFetches + giveBack(1)
       : staleness === 'exact'
-        ? giveBack(work.clips ? 1 : changed(1)) + resend + hidden
+        ? (work.clips ? giveBack(1) : giveBack(changed(1), 1)) + resend + hidden
         : hidden;
-  const exposed = ranks === 1 ? 0 : sparse + denseBare + notes;
+  const exposed = ranks === 1 ? 0 : sparse + denseBare + notes + crowded.step;
   const step = compute + exposed;
   const alone = lanes * laneSeconds(costs.compute, work);
   return {
@@ -129,19 +126,20 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
   };
 }
 
-/** Between the numbers of ranks per core that were measured a line, beyond the last its factor. */
-function crowding({ crowding: points }: Costs, ranks: number, cores: number): number {
-  if (ranks === 1) return 1;
+/** Linear between the numbers of ranks per core that were measured, constant beyond the last. */
+function crowding({ crowding: points }: Costs, ranks: number, cores: number): { factor: number; step: number } {
   const perCore = ranks / cores;
-  let from = { perCore: 0, factor: 1 };
+  let from = { perCore: 0, factor: 1, step: 0 };
+  if (ranks === 1) return from;
   for (const to of points) {
     if (perCore <= to.perCore) {
       const way = (perCore - from.perCore) / (to.perCore - from.perCore);
-      return from.factor + way * (to.factor - from.factor);
+      const between = (a: number, b: number) => a + way * (b - a);
+      return { factor: between(from.factor, to.factor), step: between(from.step, to.step) };
     }
     from = to;
   }
-  return from.factor;
+  return from;
 }
 
 /** Bytes: tables and their state, dense parameters with gradient and moments, activations of a lane, rows in flight. */

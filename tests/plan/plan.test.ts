@@ -103,8 +103,8 @@ test('how much ranks slow each other down is found from steps, and holds between
   const crowded = {
     ...COSTS,
     crowding: [
-      { perCore: 1, factor: 1.1 },
-      { perCore: 2, factor: 1.3 },
+      { perCore: 1, factor: 1.1, step: 0.002 },
+      { perCore: 2, factor: 1.3, step: 0.01 },
     ],
   };
   const step = (costs: Costs, ranks: number, size = work()) =>
@@ -122,12 +122,16 @@ test('how much ranks slow each other down is found from steps, and holds between
     })),
   );
   const found = fitCrowding(COSTS, host, measured);
-  found.forEach(({ perCore, factor }, i) => {
+  found.forEach(({ perCore, factor, step: added }, i) => {
     expect(perCore).toBe(crowded.crowding[i]!.perCore);
     expect(factor).toBeCloseTo(crowded.crowding[i]!.factor, 2);
+    expect(added / crowded.crowding[i]!.step).toBeCloseTo(1, 1);
   });
   const factors = [1, 2, 3, 4, 8].map(ranks => step(crowded, ranks).computeSeconds / step(COSTS, ranks).computeSeconds);
   [1, 1.1, 1.2, 1.3, 1.3].forEach((factor, i) => expect(factors[i]).toBeCloseTo(factor));
+  const unslowed = { ...crowded, crowding: crowded.crowding.map(point => ({ ...point, step: 0 })) };
+  const added = [1, 2, 3, 4, 8].map(ranks => step(crowded, ranks).stepSeconds - step(unslowed, ranks).stepSeconds);
+  [0, 0.002, 0.006, 0.01, 0.01].forEach((seconds, i) => expect(added[i]).toBeCloseTo(seconds, 6));
 });
 
 test('a core of half the speed computes twice as long, and exchanges as before', () => {

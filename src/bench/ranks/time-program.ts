@@ -19,35 +19,37 @@ export interface TimeSpec {
 
 /** What rank 0 prints. */
 export interface Timed {
-  /** Seconds per step, by case: median of a few rounds. */
+  /** Seconds per step, by case, at the peak below: the median of a few rounds, each normalised by the peak measured before it. */
   steps: number[];
   /** FLOP/s of rank 0's core, measured before each round of a case while the other ranks are idle; the median. */
   peaks: number[];
   exchange: ExchangeSpeed;
 }
 
-const TURNS = 3;
+const ROUNDS = 5;
 const { sizes, seconds }: TimeSpec = JSON.parse(process.argv[2]!);
 
 await withRanks(async ({ world }) => {
-  const [steps, peaks]: [number[], number[]] = [[], []];
+  using device = Device.open({ threads: 1 });
+  const cases = [];
   for (const size of sizes) {
-    using device = Device.open({ threads: 1 });
     const loop = new StepLoop(device, size, await formGroups(world, size.settings?.groupSize));
     await loop.run(1); // warm-up
     const { wall } = await loop.run(1);
     // Rank 0's clock decides how many steps a round has.
-    const [perTurn] = await gatherJson(world, Math.max(1, Math.round(seconds / TURNS / wall)));
-    const turns: number[] = [];
-    const found: number[] = [];
-    for (let turn = 0; turn < TURNS; turn++) {
-      found.push(await peakBeside(world, device));
-      turns.push((await loop.run(perTurn!)).wall / perTurn!);
-    }
-    const [first] = await gatherJson(world, { step: median(turns), peak: median(found) });
-    steps.push(first!.step);
-    peaks.push(first!.peak);
+    const [count] = await gatherJson(world, Math.max(1, Math.round(seconds / ROUNDS / wall)));
+    cases.push({ loop, count: count!, peaks: [] as number[], flops: [] as number[] });
   }
+  // All cases in every round: a moment in which the machine is slower changes one round of several cases, not all of one.
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const { loop, count, peaks, flops } of cases) {
+      const peak = await peakBeside(world, device);
+      peaks.push(peak);
+      flops.push(((await loop.run(count)).wall / count) * peak);
+    }
+  }
+  const peaks = cases.map(one => median(one.peaks));
+  const steps = cases.map(({ flops }, i) => median(flops) / peaks[i]!);
   const exchange = await measureExchange(world, 1);
   if (world.rank === 0) process.stdout.write(`${JSON.stringify({ steps, peaks, exchange })}\n`);
 });
