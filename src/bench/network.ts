@@ -2,7 +2,7 @@
 // Compares rows fetched over the link (one group of all ranks) with rows fetched inside a node
 // (groups of two, gradients reconciled between them); synchronous, exact and stale; rows sent in f32 and in FP16.
 //
-//   forward_ms      exchanges that fetch a step's rows, on the rank that enters them last: transfer, not waiting
+//   forward_ms      exchanges that fetch a step's rows, each on the rank of the group that enters it last: transfer, not waiting
 //   comm_ms         all exchanges of a step, on the rank that spends the least time in them
 //   node_mb         MB sent over a node's link per step
 //   exposed_rows    share of the step in which rows are sent, or sent again, and nothing is computed, on the rank that enters
@@ -129,7 +129,7 @@ export function rowOf(
     staleness,
     wire,
     step_ms: (median(turns.map(turn => Math.max(...turn.map(({ wall }) => wall)))) / steps) * 1e3,
-    forward_ms: (onLast(({ fetching }) => fetching) / steps) * 1e3,
+    forward_ms: (median(turns.map(turn => transferTime(turn, groupSize))) / steps) * 1e3,
     comm_ms: (onLast(({ comm }) => comm) / steps) * 1e3,
     node_mb: median(turns.map(turn => Math.max(...turn.map(({ sent }) => sent)))) / steps / 1e6,
     exposed_rows: onLast(({ bareRows, wall }) => bareRows / wall),
@@ -137,6 +137,16 @@ export function rowOf(
     ...turnShares(turns),
     changed,
   };
+}
+
+/** Seconds in which rows are fetched by the slower group. Which rank comes last differs from one exchange to the next. */
+function transferTime(turn: readonly SchemeTurn[], groupSize: number): number {
+  const groups = Array.from({ length: turn.length / groupSize }, (_, g) =>
+    turn.slice(g * groupSize, (g + 1) * groupSize),
+  );
+  const shortest = (ranks: readonly SchemeTurn[], i: number): number =>
+    Math.min(...ranks.map(({ fetches }) => fetches[i]!));
+  return Math.max(...groups.map(ranks => ranks[0]!.fetches.reduce((sum, _, i) => sum + shortest(ranks, i), 0)));
 }
 
 /** The workload of a rank, for people. */

@@ -21,9 +21,9 @@ export interface NetworkSpec {
 
 /** One rank's round of steps. */
 export interface SchemeTurn extends TurnTimes {
-  /** Seconds of exchanges that fetch rows. */
-  fetching: number;
-  /** The part of them not hidden by computing, including rows that are sent again. */
+  /** Seconds of each exchange that fetches rows. */
+  fetches: number[];
+  /** Seconds of them not hidden by computing, including rows that are sent again. */
   bareRows: number;
   /** The same including row gradients. */
   bareSparse: number;
@@ -38,6 +38,8 @@ export interface SchemeTurns {
   changed: number;
 }
 
+/** Steps until all memory has been touched: before, page faults take up to half of a step's time. */
+const WARM_UP = 8;
 const LINK = '/sys/class/net/eth0/statistics/tx_bytes';
 const { schemes, steps, turns }: NetworkSpec = JSON.parse(process.argv[2]!);
 
@@ -47,7 +49,7 @@ await withRanks(async ({ world }) => {
     using device = Device.open({ threads: 1 });
     const loop = new StepLoop(device, size, await formGroups(world, size.settings?.groupSize));
     const found: SchemeTurn[][] = [];
-    await loop.run(2); // warm-up
+    await loop.run(WARM_UP);
     if (world.rank === 0) process.stderr.write(`${JSON.stringify(size.settings)}: ${turns} turns of ${steps} steps\n`);
     for (let i = 0; i < turns; i++) {
       await gatherJson(world, 'ready');
@@ -66,7 +68,7 @@ function sentBytes(): number {
   return Number(readFileSync(LINK, 'utf8'));
 }
 
-function sparseTimes(spans: readonly Span[]): Pick<SchemeTurn, 'fetching' | 'bareRows' | 'bareSparse'> {
+function sparseTimes(spans: readonly Span[]): Pick<SchemeTurn, 'fetches' | 'bareRows' | 'bareSparse'> {
   const intervals = (of: (span: Span) => boolean) =>
     spans.filter(of).map(({ start, end }): readonly [number, number] => [start, end]);
   const exchanges = (...stages: StageName[]) =>
@@ -74,7 +76,9 @@ function sparseTimes(spans: readonly Span[]): Pick<SchemeTurn, 'fetching' | 'bar
   const kernels = intervals(({ stream }) => stream !== 'comm');
   const bare = (of: ReturnType<typeof exchanges>) => (unionLength([...of, ...kernels]) - unionLength(kernels)) / 1e6;
   return {
-    fetching: unionLength(exchanges('rows')) / 1e6,
+    fetches: exchanges('rows')
+      .sort(([a], [b]) => a - b)
+      .map(([start, end]) => (end - start) / 1e6),
     bareRows: bare(exchanges('rows')),
     bareSparse: bare(exchanges('rows', 'reduce')),
   };
