@@ -55,6 +55,7 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
             positives: &positives,
             negatives: Mat::new(&negatives, t, r),
             fetched: None,
+            positive_rows: None,
             segment: turbogr_kernels::loss::Segment::whole(t),
             logit: LOGIT,
             mean_over: None,

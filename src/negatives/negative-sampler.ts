@@ -42,6 +42,11 @@ export type Draws =
   /** One pool for all tokens. */
   | { readonly kind: 'pool'; readonly ids: Tensor<'i32'> }; // [1, P]
 
+/** Whether all tokens share one pool; otherwise each has its own draws, from a pool or not. */
+export function drawsWholePool({ pool, count }: { pool: number; count: number }): boolean {
+  return pool > 0 && count >= pool;
+}
+
 /** Random purposes of further draws, beyond the range that tapes use. */
 const PURPOSE = { pool: 1 << 20, share: 2 << 20, popularity: 3 << 20, inBatch: 4 << 20 };
 
@@ -68,11 +73,11 @@ export class NegativeSampler {
     if (settings.kind === 'mixed') device.upload(this.logq, logOfMixture(settings.shares, counts, weights));
   }
 
-  /** Number of ids drawn for `tokens` tokens. */
-  mostDraws(tokens: number): number {
+  /** Shape of what is drawn for `tokens` tokens. */
+  shape(tokens: number): { positions: number; draws: number } {
     const { count, pool, sharing } = this.#settings;
-    if (pool > 0 && count >= pool) return pool;
-    return Math.ceil(tokens / sharing.factor) * sharing.factor * count;
+    if (drawsWholePool(this.#settings)) return { positions: 1, draws: pool };
+    return { positions: Math.ceil(tokens / sharing.factor), draws: sharing.factor * count };
   }
 
   /** Keyed by lane and position of each draw, so independent of threads, ranks and resumption. */
@@ -80,7 +85,7 @@ export class NegativeSampler {
     const { count, pool, mask, sharing } = this.#settings;
     const { targets } = events;
     const rows = pool > 0 ? this.#pool(targets, key, stream) : undefined;
-    if (rows && count >= pool) return { kind: 'pool', ids: rows };
+    if (rows && drawsWholePool(this.#settings)) return { kind: 'pool', ids: rows };
     const ids = this.#device.tensor([targets.size, count], 'i32');
     if (rows) drawNegatives(this.#device, ids, key, { kind: 'in-batch', positives: rows }, stream);
     else this.#drawOwn(ids, targets, key, stream);

@@ -23,6 +23,11 @@ export interface Drawn {
   readonly rows: number; // V
 }
 
+/** Positions of a segment of `size`: all of them if `size` is 0, or if all rows fit into two segments. */
+export function positionsPerSegment({ positions, draws, rows }: Drawn, size: number): number {
+  return size === 0 || rows <= 2 * size * draws ? positions : Math.min(size, positions);
+}
+
 /**
  * Two segments are fetched while the encoder runs. Later ones are fetched while the loss computes with the previous segment,
  * and one thread fetches more slowly than all threads compute, so two segments must suffice.

@@ -15,8 +15,8 @@ export const MOST_CONTRIBUTIONS = 24;
 /** Tables of up to this many elements count as small: the kernel sums them lane by lane. */
 const SMALL_TABLE = 2 ** 18;
 
-export function isSmallTable({ vocabulary, value }: RowSource): boolean {
-  return vocabulary * Math.ceil(value.cols / 8) * 8 <= SMALL_TABLE;
+export function isSmallTable(rows: number, width: number): boolean {
+  return rows * Math.ceil(width / 8) * 8 <= SMALL_TABLE;
 }
 
 export function writeContributions(call: Call, contributions: readonly Contribution[]): Call {
@@ -42,7 +42,8 @@ export function embeddingReduce(
   contributions: readonly Contribution[],
   stream?: StreamName,
 ): RowList {
-  const { value, ids, vocabulary } = source;
+  const { value, ids } = source;
+  const vocabulary = ids ? source.vocabulary : value.rows; // a shard has fewer rows than its table
   const entries = contributions.reduce((sum, contribution) => sum + contribution.ids.size, 0);
   const to = emptyRowList(device, entries, { vocabulary, width: value.cols });
   const call = device.call('embedding_reduce').tensor(value).tensor(ids).number(vocabulary);

@@ -17,8 +17,8 @@ export interface RowBuffer {
 
 /** The rows of a segment's negatives. */
 export interface FetchedRows extends RowBuffer {
-  /** Index of each draw's row; valid for the segment's positions. */
-  readonly places: Tensor<'i32'>; // [P, R]
+  /** Index of each draw's row; the segment's positions come first. */
+  readonly places: Tensor<'i32'>; // [at least the segment's positions, R]
 }
 
 /** The positions that one call of a loss scores, and the rows of their negatives; default: those of the row source. */
@@ -43,11 +43,11 @@ export interface FetchOptions {
   normalizedEps?: number | undefined;
   /** Destination of rows and factors, with capacity for all distinct rows. */
   into: RowBuffer;
-  /** Destination of the segment's row indices. */
-  places: Tensor<'i32'>; // [P, R]
+  /** Destination of the row indices. */
+  places: Tensor<'i32'>; // [at least the positions, R]
 }
 
-export function fetchNegatives(device: Device, options: FetchOptions, stream?: StreamName): FetchedRows {
+export function fetchNegatives(device: Device, options: FetchOptions, stream?: StreamName): void {
   const { from, ids, positions, normalizedEps, into, places } = options;
   device
     .call('fetch_negatives')
@@ -60,14 +60,42 @@ export function fetchNegatives(device: Device, options: FetchOptions, stream?: S
     .tensor(into.rows)
     .tensor(into.factors)
     .submit(stream);
-  return { ...into, places };
+}
+
+export interface PickOptions {
+  /** The rows that this rank has. */
+  from: Tensor<RowDtype>; // [V, D]
+  /** In any order. */
+  ids: Tensor<'i32'>;
+  /** How many ids there are, in parts. */
+  counts: Tensor<'i64'>;
+  normalizedEps?: number | undefined;
+  /** Has capacity for all of them. */
+  to: RowBuffer;
+}
+
+/** The owner's part of fetching negatives: rows and factors in the order of the ids; the rest is unchanged. */
+export function pickNegatives(device: Device, options: PickOptions, stream?: StreamName): void {
+  const { from, ids, counts, normalizedEps, to } = options;
+  const call = device.call('pick_negatives').tensor(from).tensor(ids).tensor(counts);
+  call
+    .number(normalizedEps ?? 0)
+    .tensor(to.rows)
+    .tensor(to.factors)
+    .submit(stream);
 }
 
 export function writeFetched(call: Call, fetched: FetchedRows | undefined): Call {
   return call.tensor(fetched?.rows).tensor(fetched?.factors).tensor(fetched?.places);
 }
 
-/** `sum`, [1, 1], carries the loss from one segment to the next; absent when there is one. */
-export function writeSegment(call: Call, segment: Segment, sum: Tensor<'i64'> | undefined): Call {
-  return writeFetched(call, segment.fetched).number(segment.from).number(segment.count).tensor(sum);
+export interface SegmentCall {
+  /** The positives' rows in the source, if ids are those of the whole table; only with fetched rows. */
+  positiveRows?: Tensor<'i32'> | undefined; // [T]
+  /** [1, 1] carries the loss from one segment to the next; absent when there is one. */
+  sum: Tensor<'i64'> | undefined;
+}
+
+export function writeSegment(call: Call, { from, count, fetched }: Segment, { positiveRows, sum }: SegmentCall): Call {
+  return writeFetched(call, fetched).tensor(positiveRows).number(from).number(count).tensor(sum);
 }

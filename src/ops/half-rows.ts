@@ -18,22 +18,6 @@ export function emptyHalfRows(device: Device, count: number, width: number): Hal
   return { rows: device.tensor([count, width], 'f16'), factors: device.tensor([count, 1]) };
 }
 
-export interface HalfCopy {
-  from: Tensor<RowDtype>;
-  /** In any order. */
-  ids: Tensor<'i32'>;
-  /** How many ids there are, in parts. */
-  counts: Tensor<'i64'>;
-  /** Has room for all of them. */
-  to: HalfRows;
-}
-
-/** to[k] = from[ids[k]], rounded; rows beyond the last id are left as they are. */
-export function pickHalfRows(device: Device, { from, ids, counts, to }: HalfCopy, stream?: StreamName): void {
-  const call = device.call('pick_half_rows').tensor(from).tensor(ids).tensor(counts);
-  call.tensor(to.rows).tensor(to.factors).submit(stream);
-}
-
 export interface RowSpread {
   rows: Tensor<RowDtype>; // [U, D]
   factors?: Tensor<'f32'>; // [U, 1]

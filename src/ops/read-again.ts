@@ -11,16 +11,30 @@ import type { RoutedIds } from './route-ids.js';
 /** The most requests per call, as in the kernel. */
 export const MOST_REQUESTS = 40;
 
-/** The distinct ids of several requests, ascending, padded with -1 to `room`. The caller owns the list. */
+/** Requests, or those of some senders. */
+export interface Asked extends Requests {
+  /** The end is exclusive; default: all senders. */
+  readonly senders?: readonly [from: number, to: number];
+}
+
+export interface AskedOptions {
+  /** The most ids. */
+  room: number;
+  /** The fewest senders that request an id (default 1). */
+  least?: number;
+  stream?: StreamName;
+}
+
+/** The distinct ids of several requests, ascending, padded with -1. The caller owns the list. */
 export function askedRows(
   device: Device,
-  requests: readonly Requests[],
-  room: number,
-  stream?: StreamName,
+  requests: readonly Asked[],
+  { room, least = 1, stream }: AskedOptions,
 ): Tensor<'i32'> {
   const to = device.tensor([1, Math.max(1, room)], 'i32');
-  const call = device.call('asked_rows').number(requests.length);
-  for (const { ids, counts } of requests) call.tensor(ids).tensor(counts);
+  const call = device.call('asked_rows').number(least).number(requests.length);
+  for (const { ids, counts, senders = [0, counts.size] } of requests)
+    call.tensor(ids).tensor(counts).number(senders[0]).number(senders[1]);
   call.tensor(to).submit(stream);
   return to;
 }

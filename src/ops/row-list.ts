@@ -25,10 +25,18 @@ export function disposeRowList({ ids, rows }: RowList): void {
   rows.dispose();
 }
 
+export interface ListsToAdd {
+  left: RowList;
+  right: RowList;
+  vocabulary: number;
+  /** Ids of rows to leave out: ascending, padded with -1. */
+  without?: Tensor<'i32'> | undefined;
+}
+
 /** left + right by id, as a new list; rows in only one of them are copied. */
 export function sparseAdd(
   device: Device,
-  { left, right, vocabulary }: { left: RowList; right: RowList; vocabulary: number },
+  { left, right, vocabulary, without }: ListsToAdd,
   stream?: StreamName,
 ): RowList {
   const to = emptyRowList(device, left.ids.size + right.ids.size, { vocabulary, width: left.rows.cols });
@@ -38,6 +46,7 @@ export function sparseAdd(
     .tensor(left.rows)
     .tensor(right.ids)
     .tensor(right.rows)
+    .tensor(without)
     .tensor(to.ids)
     .tensor(to.rows)
     .submit(stream);

@@ -32,6 +32,8 @@ export interface SampledOptions extends LogitOptions {
   negatives: Tensor<'i32'>; // [T, R]
   /** Segments of tokens in order, with the rows of their negatives; default: all at once, rows read from the source. */
   segments?: Segments | undefined;
+  /** With segments: the positives' rows in the source, if ids are those of the whole table. */
+  positiveRows?: Tensor<'i32'> | undefined; // [T]
 }
 
 export interface SampledLoss {
@@ -55,7 +57,7 @@ export function writeLogit(call: Call, options: LogitOptions): Call {
 /** The mean loss, a scalar that lives as long as the tape. Its gradients are computed at once; `tape.backward` propagates them. */
 export function sampledLoss(tape: Tape, { op, u, rows, options, extra }: SampledLoss): Tensor<'f32'> {
   const { device } = tape;
-  const { positives, negatives } = options;
+  const { positives, negatives, positiveRows } = options;
   const [tokens, width, drawn] = [u.rows, u.cols, negatives.cols];
   expectSize(op, 'positives', positives, tokens);
   expectShape(op, 'negatives', negatives, tokens, drawn);
@@ -67,7 +69,7 @@ export function sampledLoss(tape: Tape, { op, u, rows, options, extra }: Sampled
   const sum = options.segments && tape.own(device.tensor([1, 1], 'i64'));
   for (const segment of options.segments ?? [{ from: 0, count: tokens }]) {
     const call = device.call(op).tensor(u).tensor(rows.value).number(rows.vocabulary).tensor(positives);
-    writeLogit(writeSegment(call.tensor(negatives), segment, sum), options);
+    writeLogit(writeSegment(call.tensor(negatives), segment, { positiveRows, sum }), options);
     extra(call.tensor(loss).grad(du).tensor(coef).tensor(uhat)).submit();
   }
   if (!tape.training) {

@@ -26,6 +26,8 @@ export interface SharedLossOptions extends LogitOptions {
   draws: SharedDraws;
   /** Segments of groups in order, with the rows of their draws; default: all at once, rows read from the source. */
   segments?: Segments | undefined;
+  /** With segments: the positives' rows in the source, if ids are those of the whole table. */
+  positiveRows?: Tensor<'i32'> | undefined; // [T]
   objective: SampledObjective;
   /** 'outputs': score all draws with each token's own output. 'scalars': reuse the logits of other tokens. */
   share: 'outputs' | 'scalars';
@@ -45,7 +47,7 @@ export function writeObjective(call: Call, objective: SampledObjective): Call {
 /** The mean loss, a scalar that lives as long as the tape. Its gradients are computed at once; `tape.backward` propagates them. */
 export function sharedLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, options: SharedLossOptions): Tensor<'f32'> {
   const { device } = tape;
-  const { positives, draws, objective, share, history } = options;
+  const { positives, draws, objective, share, history, positiveRows } = options;
   const [width, groups, factor, drawn] = [u.cols, draws.members.rows, draws.members.cols, draws.negatives.cols];
   expectSize('shared_loss', 'positives', positives, u.rows);
   const loss = tape.result([1, 1]);
@@ -57,7 +59,7 @@ export function sharedLoss(tape: Tape, u: Tensor<'f32'>, rows: RowSource, option
   const sum = options.segments && tape.own(device.tensor([1, 1], 'i64'));
   for (const segment of options.segments ?? [{ from: 0, count: groups }]) {
     const call = device.call('shared_loss').tensor(u).tensor(rows.value).number(rows.vocabulary).tensor(positives);
-    writeSegment(call.number(groups).tensor(draws.members).tensor(draws.negatives), segment, sum);
+    writeSegment(call.number(groups).tensor(draws.members).tensor(draws.negatives), segment, { positiveRows, sum });
     writeObjective(writeMask(call, history).number(share === 'outputs' ? 0 : 1), objective);
     writeLogit(call, options).tensor(loss).grad(du).tensor(coef).tensor(uhat).tensor(own.ids).tensor(own.coef).submit();
   }

@@ -16,17 +16,24 @@ export interface UniqueIds {
   readonly places: readonly Tensor<'i32'>[];
 }
 
+export interface IdLists {
+  readonly of: readonly Tensor<'i32'>[];
+  readonly also?: readonly Tensor<'i32'>[];
+  /** Destinations of the positions; default: new tensors. */
+  readonly into?: readonly Tensor<'i32'>[];
+}
+
 /** The distinct ids of several lists, and the positions of those of `also` among them. The caller owns the tensors. */
 export function uniqueIds(
   device: Device,
-  { of, also = [] }: { of: readonly Tensor<'i32'>[]; also?: readonly Tensor<'i32'>[] },
+  { of, also = [], into }: IdLists,
   vocabulary: number,
   stream?: StreamName,
 ): UniqueIds {
   const lists = [...of, ...also];
   const entries = of.reduce((sum, list) => sum + list.size, 0);
   const ids = device.tensor([1, Math.min(entries, vocabulary)], 'i32');
-  const places = lists.map(list => device.tensor(list.shape, 'i32'));
+  const places = into ?? lists.map(list => device.tensor(list.shape, 'i32'));
   const call = device.call('unique_ids').number(vocabulary).number(lists.length);
   lists.forEach((list, i) => call.tensor(list).tensor(places[i]));
   call.tensor(ids).submit(stream);

@@ -4,7 +4,7 @@ import type { Device } from '../native/device.js';
 import { adamw } from '../ops/adamw.js';
 import type { Table } from '../ops/table.js';
 import { isF32, type Tensor } from '../tensor/tensor.js';
-import type { TableGradient } from './gradients.js';
+import { disposeOwned, type TableGradient } from './gradients.js';
 import { disposeRowList } from '../ops/row-list.js';
 import {
   type NamedState,
@@ -38,6 +38,7 @@ export class DenseAdamW implements TableOptimizer {
     const grad = this.#table.gradient.target();
     updateTable(this.#device, this.#table, gradient, { kind: 'dense', grad });
     if (gradient.kind === 'rows') disposeRowList(gradient.list);
+    if (gradient.kind === 'contributions') disposeOwned(gradient);
     return { kind: 'dense', grad: this.#table.gradient.take()! };
   }
 

@@ -16,8 +16,13 @@ import type { Table } from '../ops/table.js';
 import type { Tensor } from '../tensor/tensor.js';
 
 export type TableGradient =
-  /** Not yet summed; valid as long as the tensors of their lanes. */
-  | { readonly kind: 'contributions'; readonly source: RowSource; readonly contributions: readonly Contribution[] }
+  /** Not yet summed; valid as long as the tensors of their lanes, unless it owns them. */
+  | {
+      readonly kind: 'contributions';
+      readonly source: RowSource;
+      readonly contributions: readonly Contribution[];
+      readonly owned?: readonly Tensor[];
+    }
   /** Touched rows. */
   | { readonly kind: 'rows'; readonly list: RowList }
   /** All rows, [V, D]. */
@@ -61,7 +66,7 @@ export type DeferRule = (source: RowSource, contributions: readonly Contribution
  * a list would be smaller.
  */
 export const deferIfSmaller: DeferRule = (source, contributions) => {
-  if (source.ids || isSmallTable(source)) return false;
+  if (source.ids || isSmallTable(source.vocabulary, source.value.cols)) return false;
   const entries = contributions.reduce((sum, { ids }) => sum + ids.size, 0);
   const tensors = new Set(contributions.flatMap(({ ids, coef, source: rows }) => [ids, coef, rows]));
   const kept = [...tensors].reduce((sum, tensor) => sum + (tensor?.size ?? 0), 0);
@@ -101,7 +106,7 @@ export class GradientSums {
   addTables(left: TableGradients, right: TableGradients, stream?: StreamName): TableGradients {
     return this.#trained.tables.map((table, i) => {
       const [y, x] = [left[i], right[i]];
-      return x && y ? this.#addTable(table, y, x, stream) : (y ?? x);
+      return x && y ? this.addTable(table, y, x, stream) : (y ?? x);
     });
   }
 
@@ -110,6 +115,7 @@ export class GradientSums {
     dense.forEach((grad, i) => grad && this.#trained.parameters[i]!.gradient.giveBack(grad));
     tables.forEach((gradient, i) => {
       if (gradient?.kind === 'rows') disposeRowList(gradient.list);
+      if (gradient?.kind === 'contributions') disposeOwned(gradient);
       if (gradient?.kind === 'dense') this.#trained.tables[i]!.gradient.giveBack(gradient.grad);
     });
   }
@@ -145,7 +151,8 @@ export class GradientSums {
     }
   }
 
-  #addTable(table: Table, left: TableGradient, right: TableGradient, stream?: StreamName): TableGradient {
+  /** left + right of one table. Consumes both. */
+  addTable(table: Table, left: TableGradient, right: TableGradient, stream?: StreamName): TableGradient {
     if (left.kind === 'dense' && right.kind === 'dense') {
       add(this.#device, 1, { x: right.grad, y: left.grad }, stream);
       table.gradient.giveBack(right.grad);
@@ -153,7 +160,8 @@ export class GradientSums {
     }
     if (left.kind === 'contributions' && right.kind === 'contributions' && left.source === right.source) {
       const contributions = [...left.contributions, ...right.contributions];
-      if (contributions.length <= MOST_CONTRIBUTIONS) return { ...left, contributions };
+      const owned = [...(left.owned ?? []), ...(right.owned ?? [])];
+      if (contributions.length <= MOST_CONTRIBUTIONS) return { ...left, contributions, owned };
     }
     const lists = { left: this.#list(table, left, stream), right: this.#list(table, right, stream) };
     const list = sparseAdd(this.#device, { ...lists, vocabulary: table.vocabulary }, stream);
@@ -165,6 +173,13 @@ export class GradientSums {
   #list(table: Table, gradient: TableGradient, stream?: StreamName): RowList {
     if (gradient.kind === 'rows') return gradient.list;
     if (gradient.kind === 'dense') throw new Error(`table ${table.name}: some lanes have a gradient of all rows`);
-    return embeddingReduce(this.#device, gradient.source, gradient.contributions, stream);
+    const list = embeddingReduce(this.#device, gradient.source, gradient.contributions, stream);
+    disposeOwned(gradient);
+    return list;
   }
+}
+
+/** Disposes the tensors that came from other ranks. */
+export function disposeOwned({ owned = [] }: { owned?: readonly Tensor[] }): void {
+  for (const tensor of owned) tensor.dispose();
 }

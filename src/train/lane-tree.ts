@@ -37,6 +37,20 @@ export function lanesOf(lanes: number, worker: number, workers: number): LaneRan
   return { from: start(worker), to: start(worker + 1) };
 }
 
+/** The lanes that the workers of a group of `size` compute. */
+export function groupLanes(lanes: number, group: number, { size, ranks }: { size: number; ranks: number }): LaneRange {
+  const first = lanesOf(lanes, group * size, ranks);
+  const last = lanesOf(lanes, (group + 1) * size - 1, ranks);
+  return { from: first.from, to: last.to };
+}
+
+/** The nodes that a range of lanes is summed to, except those whose lanes are all empty. */
+export function nodesOf(lanes: number, { from, to }: LaneRange, isBusy: (lane: number) => boolean): LaneRange[] {
+  const sum = new LaneSum<true>(lanes, () => true);
+  for (let lane = from; lane < to; lane++) sum.put(lane, isBusy(lane) || undefined);
+  return sum.partials.filter(({ value }) => value);
+}
+
 /** Adds up lanes, or nodes, that come in ascending order. Keeps at most one node per level. */
 export class LaneSum<T> {
   readonly #lanes: number;

@@ -8,9 +8,11 @@ import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { BatchTensors } from '../nn/batch-tensors.js';
 import type { Draws } from '../negatives/negative-sampler.js';
+import type { WantedRows } from '../negatives/negative-segments.js';
 import type { Model } from '../nn/model.js';
 import type { MaskedEvents } from '../ops/mask-negatives.js';
 import { readAhead } from '../ops/read-ahead.js';
+import type { RowSource } from '../ops/row-source.js';
 import { spreadRows } from '../ops/half-rows.js';
 import { StagedRows, stageRows, type UniqueIds, uniqueIds } from '../ops/staged-rows.js';
 import type { Table } from '../ops/table.js';
@@ -34,6 +36,18 @@ export interface LaneOptions {
   fetch?: ((ids: Tensor<'i32'>, stream: StreamName) => RowFetch) | undefined;
   /** The same in FP16, for rows of negatives; if absent, they are fetched with the others. */
   fetchHalves?: ((ids: Tensor<'i32'>, stream: StreamName) => RowFetch) | undefined;
+  /** Fetches the rows of a segment of negatives while the loss computes; if absent, they are fetched before. */
+  fetchSegment?: ((wanted: WantedRows, stream: StreamName) => void) | undefined;
+}
+
+/** What a lane's ops read. */
+interface LaneRows {
+  input: { rows: RowSource; ids: Tensor<'i32'> };
+  rows: RowSource;
+  events: MaskedEvents;
+  /** The draws. */
+  ids: Tensor<'i32'> | undefined;
+  positiveRows?: Tensor<'i32'>;
 }
 
 export class LaneWork {
@@ -46,6 +60,7 @@ export class LaneWork {
   #apart: { whole: Tensor<'i32'>; halves: Tensor<'i32'> } | undefined;
   #staged: StagedRows | undefined;
   #logq: Tensor<'f32'> | undefined;
+  #segments = 0;
   /** Stream on which rows are fetched. */
   #rowStream: StreamName = 'compute';
 
@@ -77,7 +92,7 @@ export class LaneWork {
 
   /** Determines the distinct rows that the lane reads; does nothing when it reads the table directly. */
   exchange(stream: StreamName): void {
-    const { device, model, fetch, fetchHalves } = this.#options;
+    const { device, model, fetch, fetchHalves, fetchSegment } = this.#options;
     const { items, targets } = this.#batch!;
     if (!fetch || !this.#draws) return;
     const { vocabulary } = model.items;
@@ -87,20 +102,31 @@ export class LaneWork {
       return ids;
     };
     const { ids } = this.#draws;
+    if (fetchSegment) {
+      this.#unique = this.#own(uniqueIds(device, { of: [items, targets!] }, vocabulary, stream));
+      return;
+    }
     if (fetchHalves) this.#apart = { whole: different(items, targets!), halves: different(ids) };
     const also = this.#apart && [this.#apart.whole, this.#apart.halves];
-    this.#unique = uniqueIds(device, { of: [items, targets!, ids], ...(also && { also }) }, vocabulary, stream);
-    for (const places of this.#unique.places) this.#tape.own(places);
+    this.#unique = this.#own(
+      uniqueIds(device, { of: [items, targets!, ids], ...(also && { also }) }, vocabulary, stream),
+    );
+  }
+
+  #own(unique: UniqueIds): UniqueIds {
+    for (const places of unique.places) this.#tape.own(places);
+    return unique;
   }
 
   /** Fetches copies of those rows. Rows of negatives that the loss reads in segments are fetched in `dense`. */
   rows(stream: StreamName): void {
     this.#rowStream = stream;
     if (!this.#unique) return;
-    const { device, fetch } = this.#options;
+    const { device, fetch, fetchSegment } = this.#options;
     const { ids } = this.#unique;
     this.#staged = this.#apart ? this.#putTogether(ids, stream) : this.#tape.own(fetch!(ids, stream)).staged;
-    if (this.#logq) this.#logq = this.#tape.own(stageRows(device, { from: this.#logq, ids, dtype: 'f32' }, stream));
+    if (this.#logq && !fetchSegment)
+      this.#logq = this.#tape.own(stageRows(device, { from: this.#logq, ids, dtype: 'f32' }, stream));
   }
 
   /** Rows read only as negatives are fetched in FP16, to which the loss rounds them anyway. */
@@ -119,31 +145,65 @@ export class LaneWork {
 
   /** Forward, loss and backward; the loss, [1, 1], lives as long as the lane. */
   dense(meanOver: number): Tensor<'f32'> {
-    const { device, model, objective } = this.#options;
+    const { device, model, objective, fetchSegment } = this.#options;
     const tape = this.#tape;
     const batch = this.#batch!;
-    const [items, targets, ids] = this.#unique?.places ?? [batch.items, batch.targets!, this.#draws?.ids];
-    const rows = this.#staged ?? model.items;
+    const { input, ids, ...read } = fetchSegment ? this.#bySegments() : this.#atOnce();
+    const stream = this.#rowStream;
+    const fetch = fetchSegment && ((wanted: WantedRows) => fetchSegment(wanted, stream));
     // Requested before the encoder runs, and after the previous lane's loss has released the buffers.
-    const segments = ids && objective.segments(device, { rows, ids, stream: this.#rowStream });
+    const segments = ids && objective.segments(device, { rows: read.rows, ids, stream, fetch });
     if (segments) tape.own(segments);
-    const states = model.encode(tape, batch, { rows, ids: items! });
+    const states = model.encode(tape, batch, input);
     const logq = this.#logq && { logq: this.#logq };
-    const events = { ...this.#events, items: items!, targets: targets! };
     const loss = this.#draws
       ? objective.sampled(
           tape,
           { states, meanOver },
-          { rows, events, draws: { ...this.#draws, ids: ids! }, segments, ...logq },
+          { ...read, draws: { ...this.#draws, ids: ids! }, segments, ...logq },
         )
       : objective.full(tape, { states, meanOver }, batch.targets!);
     tape.backward();
+    this.#segments = segments?.count ?? 0;
     return loss;
   }
 
-  /** The copies that were read instead of the table. */
+  /** Segments of negatives that `dense` fetched. */
+  get segments(): number {
+    return this.#segments;
+  }
+
+  /** All rows are in the table, or have been staged. */
+  #atOnce(): LaneRows {
+    const { items, targets } = this.#batch!;
+    const [input, positives, ids] = this.#unique?.places ?? [items, targets!, this.#draws?.ids];
+    const rows = this.#staged ?? this.#options.model.items;
+    return { input: { rows, ids: input! }, rows, events: { ...this.#events, items: input!, targets: positives! }, ids };
+  }
+
+  /** Rows of inputs and positives are staged. Ids, and the gradient, are those of the whole table: its owners sum it. */
+  #bySegments(): LaneRows {
+    const table = this.#options.model.items;
+    const { value } = this.#staged!;
+    const [input, positiveRows] = this.#unique!.places;
+    const events = this.#events;
+    const rows: RowSource = {
+      name: table.name,
+      vocabulary: table.vocabulary,
+      value,
+      contribute: contribution => table.contribute(contribution),
+    };
+    const read: RowSource = {
+      ...rows,
+      contribute: contribution => table.contribute({ ...contribution, ids: events.items }),
+    };
+    return { input: { rows: read, ids: input! }, rows, events, ids: this.#draws!.ids, positiveRows: positiveRows! };
+  }
+
+  /** The copies that were read instead of the table, and have its gradient. */
   get staged(): ReadonlyMap<Table, GradedRows> {
-    return new Map(this.#staged ? [[this.#options.model.items, this.#staged]] : []);
+    const { model, fetchSegment } = this.#options;
+    return new Map(this.#staged && !fetchSegment ? [[model.items, this.#staged]] : []);
   }
 
   /** Draws, masked and repeated ones of the lane, for the log. */

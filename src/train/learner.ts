@@ -32,6 +32,7 @@ import type { Wishes } from './rank-nodes.js';
 import { rankShare } from './rank-share.js';
 import { RankSum } from './rank-sum.js';
 import { ReplicaCheck } from './replica-check.js';
+import { sentNegatives } from './sent-negatives.js';
 import { computeStages, fetchStages, schedule, type ScheduleKind, scheduleKind, streamOf } from './stages.js';
 import { readOldRows, storedOldRows } from './old-rows.js';
 import { StaleRows } from './stale-rows.js';
@@ -113,6 +114,9 @@ export class Learner {
     };
     const divided = isDivided(use, shard.count);
     const itemShard = divided ? shard : WHOLE;
+    const sent = divided
+      ? sentNegatives(config, { ...use, owners: shard.count, ranks: world.size })
+      : { halves: false, segmented: false };
     this.model = new Model(device, { ...shape, itemStorage }, config.seed, itemShard);
     const trained = {
       parameters: this.model.parameters,
@@ -126,7 +130,8 @@ export class Learner {
       trained.parameters.map(({ value }) => value.size),
       world.size,
     );
-    const ranks = world.size > 1 ? { device, trained, groups, portions, isDivided: hasSome } : undefined;
+    const gradients = new GradientSums(device, trained);
+    const ranks = world.size > 1 ? { device, trained, groups, portions, gradients, isDivided: hasSome } : undefined;
     this.#parts = {
       device,
       trained,
@@ -138,14 +143,14 @@ export class Learner {
         trained,
         ranks && rankShare(ranks),
       ),
-      gradients: new GradientSums(device, trained),
+      gradients,
       seed: config.seed,
       encoderDraws: countEncoderDraws(this.model),
       groups,
       divided,
       staged: staged || divided || config.staleness !== 0 || config.wire !== 'f32',
       wire: config.wire,
-      halves: divided && sendsHalves(config),
+      ...sent,
       stale: new StaleRows(device, this.model.items, config.staleness, rowStream),
       rankSum:
         ranks && new RankSum({ ...ranks, stream: streamOf(this.#kind, 'reduce'), early: this.#kind === 'overlapped' }),
@@ -333,11 +338,6 @@ function countEncoderDraws(model: Model): number {
   });
   model.encode(tape, batch);
   return tape.randomOps;
-}
-
-/** Whether rows of negatives are sent in FP16: if the loss reads them in FP16. Rows that may be sent again are not rounded. */
-function sendsHalves({ loss, wire, staleness, optimizer: { tableStorage } }: ResolvedConfig): boolean {
-  return loss.negatives.storage === 'f16' && wire === 'f32' && staleness === 0 && tableStorage === 'f32';
 }
 
 function withFile(checkpoint: Checkpoint, name: string, use: (file: CheckpointTensors) => void): void {

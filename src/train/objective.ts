@@ -6,9 +6,9 @@ import type { LossConfig } from '../config/schema.js';
 import type { RandomKey, StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import { type Draws, NegativeSampler } from '../negatives/negative-sampler.js';
-import { NegativeSegments } from '../negatives/negative-segments.js';
+import { NegativeSegments, type WantedRows } from '../negatives/negative-segments.js';
 import { SegmentBuffers } from '../negatives/segment-buffers.js';
-import { fetchesBeside } from '../negatives/segment-size.js';
+import { fetchesBeside, positionsPerSegment } from '../negatives/segment-size.js';
 import type { Scorer } from '../nn/scorer.js';
 import { bce } from '../ops/bce.js';
 import { fullSoftmax } from '../ops/full-softmax.js';
@@ -23,15 +23,17 @@ import { type SampledObjective, sharedLoss } from '../ops/shared-loss.js';
 import type { Tape } from '../ops/tape.js';
 import type { Tensor } from '../tensor/tensor.js';
 
-/** What a lane is scored against: ids index `rows`. */
+/** What a lane is scored against: ids index `rows`, or the whole table. */
 export interface LossRows {
   readonly rows: RowSource; // [U, D]
   readonly events: MaskedEvents;
   readonly draws: Draws;
-  /** Log of each row's sampling probability, if the loss corrects for it. */
+  /** Log of each id's sampling probability, if the loss corrects for it. */
   readonly logq?: Tensor<'f32'>; // [U, 1]
   /** The rows of negatives, if the loss does not read them from `rows`. */
   readonly segments?: NegativeSegments | undefined;
+  /** The positives' rows in `rows`, if ids are those of the whole table. */
+  readonly positiveRows?: Tensor<'i32'> | undefined; // [T]
 }
 
 /** The source of a lane's rows of negatives. */
@@ -40,6 +42,8 @@ export interface SegmentInput {
   /** The draws, as rows of the source. */
   readonly ids: Tensor<'i32'>;
   readonly stream: StreamName;
+  /** Fetches a segment from the owners of its rows; default: it is copied from the source. */
+  readonly fetch?: ((wanted: WantedRows) => void) | undefined;
 }
 
 export interface ObjectiveInput {
@@ -61,12 +65,15 @@ export class Objective {
   readonly #scorer: Scorer;
   readonly #sampler: NegativeSampler | undefined;
   readonly #buffers: SegmentBuffers;
+  /** For segments that this rank sends to others. */
+  readonly answers: SegmentBuffers;
 
   constructor({ device, scorer, config, counts }: ObjectiveOptions) {
     if (config.kind === 'auto') throw new Error('loss.kind = auto is chosen before training, see chooseLoss');
     this.#config = config;
     this.#scorer = scorer;
     this.#buffers = new SegmentBuffers(device, config.negatives.storage);
+    this.answers = new SegmentBuffers(device, config.negatives.storage);
     if (config.kind !== 'full-softmax') this.#sampler = new NegativeSampler(device, config.negatives, counts);
   }
 
@@ -77,12 +84,26 @@ export class Objective {
 
   /** Upper bound on the rows that a lane of `tokens` reads; undefined for a loss over all items. */
   mostRows(tokens: number): number | undefined {
-    return this.#sampler && 2 * tokens + this.#sampler.mostDraws(tokens);
+    return this.#sampler && 2 * tokens + this.mostDraws(tokens);
   }
 
   /** Upper bound on the rows that it draws as negatives. */
   mostDraws(tokens: number): number {
-    return this.#sampler?.mostDraws(tokens) ?? 0;
+    const { positions, draws } = this.#sampler?.shape(tokens) ?? { positions: 0, draws: 0 };
+    return positions * draws;
+  }
+
+  /** Draws of each segment of a lane of `tokens`, where `rows` are drawn from. */
+  segmentDraws(tokens: number, rows: number): number[] {
+    if (!this.#sampler || tokens === 0) return [];
+    const { positions, draws } = this.#sampler.shape(tokens);
+    const size = positionsPerSegment({ positions, draws, rows }, this.#config.negatives.segment);
+    return Array.from({ length: Math.ceil(positions / size) }, (_, i) => draws * Math.min(size, positions - i * size));
+  }
+
+  /** By which rows of negatives are divided. */
+  get normalizedEps(): number | undefined {
+    return this.#scorer.logit.normalizeItem ? LEAST_LENGTH : undefined;
   }
 
   /** The lane's negatives, owned by the caller; undefined for a loss over all items. */
@@ -91,11 +112,13 @@ export class Objective {
   }
 
   /** Starts to fetch the rows of negatives, for the caller to own; undefined if the loss reads them in place. */
-  segments(device: Device, { rows, ids, stream }: SegmentInput): NegativeSegments | undefined {
+  segments(device: Device, { rows, ids, stream, fetch }: SegmentInput): NegativeSegments | undefined {
     const { segment: size } = this.#config.negatives;
-    if (!fetchesBeside(this.#config.negatives, { rows: rows.vocabulary, width: rows.value.cols })) return undefined;
-    const normalizedEps = this.#scorer.logit.normalizeItem ? LEAST_LENGTH : undefined;
-    return new NegativeSegments({ device, buffers: this.#buffers, from: rows.value, ids, size, normalizedEps, stream });
+    const { vocabulary, value } = rows;
+    if (!fetchesBeside(this.#config.negatives, { rows: vocabulary, width: value.cols })) return undefined;
+    const from = fetch ? { rows: vocabulary, cols: value.cols, fetch } : value;
+    const { normalizedEps } = this;
+    return new NegativeSegments({ device, buffers: this.#buffers, from, ids, size, normalizedEps, stream });
   }
 
   /** [1, 3] counts of draws, masked and repeated ones, over all trained tokens of a lane. Owned by the caller. */
@@ -113,9 +136,9 @@ export class Objective {
 
   /** [1, 1] the loss against sampled negatives. */
   sampled(tape: Tape, { states, meanOver }: ObjectiveInput, lane: LossRows): Tensor<'f32'> {
-    const { rows, events, draws, logq, segments } = lane;
+    const { rows, events, draws, logq, segments, positiveRows } = lane;
     const positives = events.targets;
-    const logit = { ...this.#scorer.logit, meanOver, positives };
+    const logit = { ...this.#scorer.logit, meanOver, positives, positiveRows };
     const objective = this.#minimised(logq);
     const history = this.#history(events);
     switch (draws.kind) {

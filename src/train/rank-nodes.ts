@@ -3,6 +3,7 @@
 
 import { type Communicator, gatherJson } from '../dist/comm/communicator.js';
 import type { Gradients } from '../optim/gradients.js';
+import { type FactorsNote, noteFactors } from './factor-sum.js';
 import type { LaneRange, Partial } from './lane-tree.js';
 
 /** What a rank requests after this step; if any rank does, all comply. */
@@ -17,8 +18,8 @@ export interface Wishes {
 interface NodeNote extends LaneRange {
   /** By parameter, whether it has a gradient. */
   dense: boolean[];
-  /** By table: none, a gradient of all rows, or a list with this capacity. */
-  tables: (null | 'dense' | number)[];
+  /** By table: none, a gradient of all rows, a list with this capacity, or contributions. */
+  tables: (null | 'dense' | number | FactorsNote)[];
 }
 
 interface RankNote extends Wishes {
@@ -58,7 +59,7 @@ export async function gatherNodes(
 function noteOf({ from, to, value }: Partial<Gradients>): NodeNote {
   const tables = value!.tables.map(gradient => {
     if (!gradient) return null;
-    if (gradient.kind === 'contributions') throw new Error('gradients of several ranks must be reduced');
+    if (gradient.kind === 'contributions') return noteFactors(gradient.contributions);
     return gradient.kind === 'dense' ? ('dense' as const) : gradient.list.ids.size;
   });
   return { from, to, dense: value!.dense.map(grad => grad !== undefined), tables };

@@ -79,7 +79,7 @@ const AHEAD = ['read', 'exchange', 'rows'] as const;
 const COMPUTE = ['dense', 'reduce'] as const;
 
 function stagesOf(kind: ScheduleKind, round: Round, names: readonly LaneStage[]): ScheduledStage[] {
-  const own = round.lane === undefined ? names.filter(name => name === 'rows') : names;
+  const own = round.lane === undefined ? names.filter(name => name === 'rows' || name === 'dense') : names;
   return own.map(stage => ({ stage, round, stream: STREAM_OF[kind][stage] }));
 }
 

@@ -7,13 +7,18 @@
 import type { ResolvedConfig } from '../config/schema.js';
 import { SingleRank } from '../dist/comm/single-rank.js';
 import type { RankGroups } from '../dist/shard/rank-groups.js';
-import { RowFetch, type RowOwners } from '../dist/shard/row-fetch.js';
+import { fetchOwned } from '../dist/shard/owned-negatives.js';
+import { RowFetch } from '../dist/shard/row-fetch.js';
+import type { RowOwners } from '../dist/shard/row-requests.js';
 import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
+import type { WantedRows } from '../negatives/negative-segments.js';
 import type { Model } from '../nn/model.js';
-import { countChanged, type Requests } from '../ops/changed-rows.js';
+import { countChanged } from '../ops/changed-rows.js';
+import type { RowBuffer } from '../ops/fetch-negatives.js';
 import type { Tensor } from '../tensor/tensor.js';
-import { askedOfAll } from './asked-rows.js';
+import { AskedRows } from './asked-rows.js';
+import { FirstRows } from './first-rows.js';
 import { lanesOf } from './lane-tree.js';
 import type { Objective } from './objective.js';
 import type { Round } from './stages.js';
@@ -30,6 +35,8 @@ export interface RowParts {
   wire: ResolvedConfig['wire'];
   /** Whether owners send the rows of negatives in FP16. */
   halves: boolean;
+  /** Whether rows of negatives are fetched segment by segment, while the loss computes. */
+  segmented: boolean;
   stale: StaleRows;
 }
 
@@ -46,10 +53,10 @@ export class StepRows {
   readonly #parts: RowParts;
   readonly #of: RowsOf;
   readonly #fetches: RowFetch[] = [];
-  /** Rows of this shard that any rank reads. */
-  #asked: Tensor<'i32'> | undefined;
-  /** Rows read by this rank's lanes that any rank reads in the next step: local ids, by owner. */
-  again: readonly Requests[] | undefined;
+  /** Rows of this shard that ranks read. */
+  #asked: AskedRows | undefined;
+  /** Rows whose gradients come first, since the next step reads them too. */
+  first: FirstRows | undefined;
 
   constructor(parts: RowParts, of: RowsOf) {
     this.#parts = parts;
@@ -58,8 +65,8 @@ export class StepRows {
 
   /** Fetches the rows of a lane; without ids, only answers the requests of others. */
   fetch(ids: Tensor<'i32'> | undefined, round: Round, stream: StreamName): RowFetch {
-    const { model, stale, objective, wire, halves } = this.#parts;
-    const rooms = this.#rooms(round, tokens => (halves ? 2 * tokens : objective.mostRows(tokens)!));
+    const { model, stale, objective, wire, halves, segmented } = this.#parts;
+    const rooms = this.#rooms(round, tokens => (halves || segmented ? 2 * tokens : objective.mostRows(tokens)!));
     const dtype = wire === 'f16' ? wire : model.items.value.dtype;
     const instead = stale.before(this.#of.step);
     return this.#fetched(new RowFetch(this.#owners, { ids, rooms, instead, dtype, stream }));
@@ -70,11 +77,30 @@ export class StepRows {
     return this.#fetched(new RowFetch(this.#owners, { ids, rooms, halves: true, stream }));
   }
 
+  /** How many segments the lanes of a round have at most; ranks whose lane has fewer answer the others. */
+  segments(round: Round): number {
+    return Math.max(...this.#segments(round).map(({ length }) => length));
+  }
+
+  /** Fetches a segment of negatives; without draws, only answers the requests of others. */
+  fetchSegment(drawn: WantedRows | undefined, number: number, round: Round, stream: StreamName): void {
+    const { device, model, objective } = this.#parts;
+    const rooms = this.#segments(round).map(draws => Math.min(draws[number] ?? 0, model.items.vocabulary));
+    const width = model.items.value.cols;
+    const home = device.home(stream);
+    const { normalizedEps } = objective;
+    const answers = (rows: number): RowBuffer => objective.answers.take(number % 2 === 0 ? 0 : 1, rows, width);
+    fetchOwned(this.#owners, { drawn, rooms, answers, normalizedEps, stream });
+    device.home(home);
+  }
+
   /** Tells owners and readers which rows both steps read. The rows of `next` are being fetched before this step's update. Collective. */
   meet(next: StepRows, stream: StreamName): void {
+    const { device, groups, model } = this.#parts;
     const [asked, askedNext] = [this.#askedOfAll(stream), next.#askedOfAll(stream)];
-    for (const fetch of next.#fetches) fetch.expect(asked, stream);
-    this.again = this.#fetches.map(fetch => fetch.among(askedNext, stream));
+    for (const fetch of next.#fetches) fetch.expect(asked.any, stream);
+    const of = { fetches: this.#fetches, laneRows: this.#laneRows, here: model.items.value.rows, next: askedNext };
+    this.first = new FirstRows(device, groups, of, stream);
   }
 
   /** Counts the rows that the last updates changed and, if exact, fetches them again. Resolves to [read, changed]. */
@@ -90,19 +116,21 @@ export class StepRows {
 
   dispose(): void {
     for (const fetch of this.#fetches) fetch.dispose();
-    for (const { ids, counts } of this.again ?? []) {
-      ids.dispose();
-      counts.dispose();
-    }
+    this.first?.dispose();
     this.#asked?.dispose();
   }
 
-  #askedOfAll(stream: StreamName): Tensor<'i32'> {
-    const { device, model, groups, objective } = this.#parts;
+  #askedOfAll(stream: StreamName): AskedRows {
+    const { device, model, groups } = this.#parts;
     const requests = this.#fetches.map(fetch => fetch.requests);
-    const most = this.#of.laneTokens.reduce((sum, tokens) => sum + objective.mostRows(tokens)!, 0);
-    this.#asked ??= askedOfAll(device, groups, { requests, most, here: model.items.value.rows }, stream);
+    const most = this.#laneRows.reduce((sum, rows) => sum + rows, 0);
+    this.#asked ??= new AskedRows(device, groups, { requests, most, here: model.items.value.rows }, stream);
     return this.#asked;
+  }
+
+  /** The most rows that each lane reads. */
+  get #laneRows(): number[] {
+    return this.#of.laneTokens.map(tokens => (tokens === 0 ? 0 : this.#parts.objective.mostRows(tokens)!));
   }
 
   get #owners(): RowOwners {
@@ -111,15 +139,24 @@ export class StepRows {
   }
 
   /** For each rank of the group, the most rows it requests in a round. */
-  #rooms({ number }: Round, most: (tokens: number) => number): number[] {
-    const { model, groups } = this.#parts;
+  #rooms(round: Round, most: (tokens: number) => number): number[] {
+    return this.#tokens(round).map(tokens => Math.min(most(tokens), this.#parts.model.items.vocabulary));
+  }
+
+  /** For each rank of the group, the draws of each segment of its lane. */
+  #segments(round: Round): number[][] {
+    const { objective, model } = this.#parts;
+    return this.#tokens(round).map(tokens => objective.segmentDraws(tokens, model.items.vocabulary));
+  }
+
+  /** For each rank of the group, the tokens of its lane in a round. */
+  #tokens({ number }: Round): number[] {
     const { laneTokens } = this.#of;
-    const { group, world } = groups;
+    const { group, world } = this.#parts.groups;
     const first = world.rank - group.rank;
     return Array.from({ length: group.size }, (_, member) => {
       const { from, to } = lanesOf(laneTokens.length, first + member, world.size);
-      const tokens = from + number < to ? laneTokens[from + number]! : 0;
-      return Math.min(most(tokens), model.items.vocabulary);
+      return from + number < to ? laneTokens[from + number]! : 0;
     });
   }
 

@@ -19,7 +19,7 @@ import { LaneWork } from './lane-work.js';
 import type { Wishes } from './rank-nodes.js';
 import type { RankSum } from './rank-sum.js';
 import type { ReplicaCheck, ReplicaDigests } from './replica-check.js';
-import { type Round, type ScheduledStage, type StageName, STAGES } from './stages.js';
+import { type LaneStage, type Round, type ScheduledStage, type StageName, STAGES } from './stages.js';
 import { type RowParts, StepRows } from './step-rows.js';
 
 /** State shared by all steps. */
@@ -76,6 +76,8 @@ export class StepRun {
   /** The step whose rows are fetched while this one computes, if rows that both read are updated first. */
   #next: { run: StepRun; stream: StreamName } | undefined;
   #caughtUp = false;
+  /** Stream on which rows are fetched. */
+  #rowStream: StreamName = 'compute';
   /** Lanes summed so far. */
   #summed: number;
 
@@ -105,8 +107,9 @@ export class StepRun {
     for (const { stage, round, stream } of stages) {
       const { lane } = round;
       this.#begin(stage, stream, lane);
-      if (lane === undefined) this.#answer(round, stream);
-      else if (stage === 'dense') this.#dense(lane);
+      if (stage === 'rows') this.#rowStream = stream;
+      if (lane === undefined) this.#answer(stage, round);
+      else if (stage === 'dense') this.#dense(lane, round);
       else if (stage === 'reduce') this.#reduce(lane, stream);
       else this.#lane(lane, round)[stage](stream);
     }
@@ -141,7 +144,7 @@ export class StepRun {
     let agreed = wishes;
     let total: GradientsToApply | undefined;
     if (rankSum)
-      ({ gradients: total, ...agreed } = await rankSum.total(lanes, this.#sum.partials, wishes, this.#rows.again));
+      ({ gradients: total, ...agreed } = await rankSum.total(lanes, this.#sum.partials, wishes, this.#rows.first));
     else total = this.#alone();
     this.#begin('apply', 'compute'); // other work may have been enqueued meanwhile
     if (total) this.#apply(total);
@@ -195,22 +198,37 @@ export class StepRun {
       key: rates.step * lanes + lane,
       fetch: this.#parts.staged ? (ids, stream) => this.#rows.fetch(ids, round, stream) : undefined,
       fetchHalves: this.#parts.halves ? (ids, stream) => this.#rows.fetchHalves(ids, round, stream) : undefined,
+      fetchSegment: this.#parts.segmented
+        ? (wanted, stream) => this.#rows.fetchSegment(wanted, wanted.number, round, stream)
+        : undefined,
     });
     this.#work.set(lane, made);
     return made;
   }
 
   /** A round without a lane: answers the requests of others. */
-  #answer(round: Round, stream: StreamName): void {
-    this.#rows.fetch(undefined, round, stream);
-    if (this.#parts.halves) this.#rows.fetchHalves(undefined, round, stream);
+  #answer(stage: LaneStage, round: Round): void {
+    if (stage === 'dense') {
+      this.#answerSegments(round, 0);
+      return;
+    }
+    this.#rows.fetch(undefined, round, this.#rowStream);
+    if (this.#parts.halves) this.#rows.fetchHalves(undefined, round, this.#rowStream);
   }
 
-  #dense(lane: number): void {
+  /** Answers the requests for segments of negatives that this rank's lane does not have. */
+  #answerSegments(round: Round, from: number): void {
+    if (!this.#parts.segmented) return;
+    const all = this.#rows.segments(round);
+    for (let number = from; number < all; number++) this.#rows.fetchSegment(undefined, number, round, this.#rowStream);
+  }
+
+  #dense(lane: number, round: Round): void {
     const { device } = this.#parts;
     const { laneTokens, count } = this.#input;
     const work = this.#work.get(lane)!;
     const loss = work.dense(laneTokens.reduce((sum, tokens) => sum + tokens, 0));
+    this.#answerSegments(round, work.segments);
     this.#losses[lane] = device.read(loss);
     const counts = count ? work.counts() : undefined;
     if (counts) this.#counts.push(device.read(counts));
@@ -229,7 +247,8 @@ export class StepRun {
 
   /** Lists are needed for later steps, for other ranks, and for a norm computed before the update. */
   get #defer(): DeferRule {
-    const { stale, rankSum, optimizer } = this.#parts;
+    const { stale, rankSum, optimizer, segmented, model } = this.#parts;
+    if (segmented) return source => source === model.items; // the contributions are sent to the owners of the rows
     if (stale.ahead > 0) return () => false;
     if (this.#input.lanes === 1) return () => true; // the update sums the contributions itself
     return rankSum || optimizer.clips ? () => false : deferIfSmaller;

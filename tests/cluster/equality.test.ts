@@ -1,21 +1,21 @@
 // The bits of a run do not depend on ranks, groups, threads or overlap, for rows read fresh, stale and exact; a table that
 // is sharded over ranks is trained like a whole one. The long form is scripts/equality-matrix.mjs.
 
-import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { isDivided } from '../../src/dist/shard/place-table.js';
 import { SQUARE_TILE } from '../../src/ops/square-sum.js';
-import { launch, MPIS } from './mpi.js';
+import { MPIS } from './mpi.js';
+import { runWays } from './run-ways.js';
 import { smallStore } from './small-store.js';
 import { SETTINGS, type Staleness, type Way, type WayResult, wayOf } from './ways.js';
 
-const PROGRAM = fileURLToPath(new URL('./programs/equality.mjs', import.meta.url));
 const store = smallStore();
 const READY = MPIS.length > 0;
 
 beforeAll(async () => {
   if (!READY) return;
-  all = await results([...Object.keys(SETTINGS).flatMap(waysOf), ...wide], 4);
+  const settings = [...Object.keys(SETTINGS), 'pool'].flatMap(waysOf);
+  all = await runWays(store, [...settings, ...saturated, ...wide], 4);
 }, 900_000);
 
 const wide = [
@@ -25,19 +25,18 @@ const wide = [
   wayOf('wide', { ranks: 3, groupSize: 3 }),
 ];
 
+/** Coefficients of many positives are exactly 0: such a row, if its lane has no other use for it, has no gradient. */
+const saturated = [
+  wayOf('bce', { ranks: 1, groupSize: 1, staleness: 'exact' }),
+  ...([0, 'exact'] as const).flatMap(staleness => [
+    wayOf('bce, saturated', { ranks: 1, groupSize: 1, staleness }),
+    ...[2, 4].flatMap(ranks => [1, 2].map(groupSize => wayOf('bce, saturated', { ranks, groupSize, staleness }))),
+    wayOf('bce, saturated', { ranks: 4, groupSize: 4, staleness }),
+  ]),
+];
+
 /** Every way, in one start of the ranks. */
 let all: readonly (Way & WayResult)[] = [];
-
-async function results(ways: readonly Way[], steps: number): Promise<(Way & WayResult)[]> {
-  const { stdout, stderr, code } = await launch(MPIS[0]!, 4, PROGRAM, store, String(steps), JSON.stringify(ways));
-  expect(stderr).toBe('');
-  expect(code).toBe(0);
-  const found = stdout
-    .trim()
-    .split('\n')
-    .map((line): WayResult => JSON.parse(line));
-  return ways.map((way, i) => ({ ...way, ...found[i]! }));
-}
 
 function waysOf(setting: string): Way[] {
   if (setting.includes('FP16')) return segmentedWays(setting);
@@ -63,7 +62,7 @@ function segmentedWays(setting: string): Way[] {
   ]);
 }
 
-test.skipIf(!READY).each(Object.keys(SETTINGS))('%s', setting => {
+test.skipIf(!READY).each([...Object.keys(SETTINGS), 'pool'])('%s', setting => {
   const ways = all.filter(({ name }) => name.startsWith(`${setting}:`));
   for (const { name, kind, digest, losses } of ways) {
     const reference = ways.find(way => way.kind === kind)!;
@@ -71,6 +70,20 @@ test.skipIf(!READY).each(Object.keys(SETTINGS))('%s', setting => {
   }
   const digests = new Set(ways.map(({ digest }) => digest));
   expect(digests.size).toBe(new Set(ways.map(({ kind }) => kind)).size); // staleness is no label: 0, 1 and 2 differ
+});
+
+test.skipIf(!READY)('rows without a gradient stay untouched when those that both steps read are summed first', () => {
+  const ways = all.filter(({ name }) => name.startsWith('bce, saturated:'));
+  for (const { name, digest, losses } of ways) {
+    expect({ name, digest, losses }).toEqual({ name, digest: ways[0]!.digest, losses: ways[0]!.losses });
+  }
+  const plain = all.find(({ name }) => name.startsWith('bce:'))!.changed;
+  const total = (steps: WayResult['changed']): number => steps.reduce((sum, { changed }) => sum + changed, 0);
+  for (const { changed } of ways.filter(({ name }) => name.endsWith('staleness exact'))) {
+    // The same rows are read. Fewer of them have changed, so some of them had no gradient.
+    expect(changed.map(({ read }) => read)).toEqual(plain.map(({ read }) => read));
+    expect(total(changed)).toBeLessThan(total(plain));
+  }
 });
 
 test.skipIf(!READY)('what is counted stale or sent again does not depend on ranks', () => {
@@ -91,6 +104,16 @@ test.skipIf(!READY)('exact sends rows again before the gradients of others, unle
     expect({ name, parted: parted > 0 }).toEqual({ name, parted: exact });
   }
 });
+
+test.skipIf(!READY)(
+  'between two steps exact sends nothing but rows: one exchange for each list of a rank or a group',
+  () => {
+    for (const { name, ranks, groupSize, between } of all.filter(({ parted }) => parted > 0)) {
+      // Five lanes: the first of several groups has one list, the second two; in one group a rank has up to two.
+      expect({ name, between }).toEqual({ name, between: groupSize < ranks ? 1 + 2 : 2 });
+    }
+  },
+);
 
 test.skipIf(!READY)('dense parameters are updated in slices, each on one rank, to the same bits', () => {
   const ways = all.slice(-wide.length);

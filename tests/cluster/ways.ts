@@ -27,7 +27,7 @@ export const SETTINGS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Dense parameters of several tiles; on two ranks one of them is exchanged in two portions. */
-export const WIDE = [
+const WIDE = [
   'model.d=512',
   'model.maxLength=50',
   'batch.tokens=400',
@@ -36,6 +36,35 @@ export const WIDE = [
   'optimizer.weightDecay=0.1',
   'optimizer.clip=1',
 ];
+
+/** Tables whose shards are not small, for negatives that owners send segment by segment. */
+export const SEGMENTED: Readonly<Record<string, readonly string[]>> = {
+  'FP16, clip': ['model.d=512', 'loss.negatives.storage=f16', 'optimizer.table=lazy-adam', 'optimizer.clip=1'],
+  'FP16, shared, popularity, history masked': [
+    'model.d=512',
+    'model.kind=sasrec',
+    'loss.negatives.storage=f16',
+    'loss.negatives.kind=popularity',
+    'loss.negatives.mask=history',
+    'loss.negatives.sharing.factor=2',
+    'optimizer.table=row-adagrad',
+  ],
+  'f32, gbce, of a pool': [
+    'model.d=1024',
+    'model.maxLength=20',
+    'loss.kind=gbce',
+    'loss.negatives.pool=500',
+    'optimizer.table=adamw',
+  ],
+};
+
+/** Besides the settings of the matrix. */
+const OTHERS: Readonly<Record<string, readonly string[]>> = {
+  wide: WIDE,
+  pool: ['loss.negatives.pool=8', 'loss.negatives.count=8', 'optimizer.table=lazy-adam'],
+  bce: ['loss.kind=bce', 'loss.negatives.count=1', 'optimizer.table=lazy-adam'],
+  'bce, saturated': ['loss.kind=bce', 'loss.negatives.count=1', 'loss.temperature=0.0002', 'optimizer.table=lazy-adam'],
+};
 
 const SMALL = [
   'model.d=16',
@@ -55,6 +84,8 @@ export interface Way {
   groupSize: number;
   threads: number;
   settings: readonly string[];
+  /** More items than the store has. */
+  items?: number;
 }
 
 /** What the program says of a way. */
@@ -69,6 +100,12 @@ export interface WayResult {
   leads: (number | null)[];
   /** Steps in which rows were sent again before the gradients of other rows. */
   parted: number;
+  /** The most exchanges of row gradients before that. */
+  between: number;
+  /** Whether the gradients of rows were sent as factors. */
+  factors: boolean;
+  /** Bytes of all tensors at their peak, by rank. */
+  reserved: number[];
 }
 
 export type Staleness = 0 | 1 | 2 | 'exact';
@@ -92,7 +129,7 @@ export function wayOf(
   const same = staleness === 'exact' ? 0 : staleness;
   const settings = [
     ...SMALL,
-    ...(SETTINGS[setting] ?? WIDE),
+    ...(SETTINGS[setting] ?? SEGMENTED[setting] ?? OTHERS[setting]!),
     `overlap=${overlap}`,
     `pipeline=${pipeline}`,
     `staleness=${staleness}`,

@@ -113,6 +113,27 @@ test('no more than two segments are held, whatever the number of draws', async (
   expect(device.stats().reservedBytes - before).toBeLessThan(2.5 * segment + 1.5 * places + 4 * (ITEMS / 8) + 65_536);
 });
 
+test('a segment can be read while the rows of the one after it are fetched', async () => {
+  using device = Device.open({ threads: 1 });
+  using from = device.tensor([ITEMS, 8]);
+  fillNormal(device, from, KEY, { std: 1 });
+  using ids = device.tensor([TOKENS, DRAWS], 'i32');
+  drawNegatives(device, ids, KEY, { kind: 'uniform', count: ITEMS });
+  const buffers = new SegmentBuffers(device, 'f16');
+  const segments = new NegativeSegments({ device, buffers, from, ids, size: 9, stream: 'sparse' });
+  const each = segments[Symbol.iterator]();
+  each.next();
+  await device.sync();
+  // Long work ahead of the next fetch.
+  const [many, few] = [20_000_000, 1].map(count => device.tensor([1, count], 'i32'));
+  for (const drawn of [many!, few!]) drawNegatives(device, drawn, KEY, { kind: 'uniform', count: ITEMS }, 'sparse');
+  const slow = device.read(few!, 'sparse').then(() => 'fetched');
+  const { fetched } = each.next().value; // requests the third segment
+  expect(await Promise.race([slow, device.read(fetched.places).then(() => 'read')])).toBe('read');
+  await device.sync();
+  segments.dispose();
+});
+
 test('where all rows fit into two segments, each is fetched once for the whole lane', async () => {
   using device = Device.open({ threads: 1 });
   const from = device.tensor([20 * DRAWS, 64]);

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isNode, LaneSum, lanesOf } from '../../src/train/lane-tree.js';
+import { groupLanes, isNode, type LaneRange, LaneSum, lanesOf, nodesOf, putNodes } from '../../src/train/lane-tree.js';
 
 /** The tree as its definition says it, written down: (left+right), absent parts skipped. */
 function written(from: number, to: number, empty: ReadonlySet<number>): string | undefined {
@@ -33,6 +33,37 @@ test('the sum is one tree for any number of workers and any empty lanes', () => 
           }
         }
         expect(whole.total()).toBe(written(0, lanes, empty));
+      },
+    ),
+  );
+});
+
+test('the nodes of a rank and of a group of ranks are known before they are summed', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 40 }),
+      fc.integer({ min: 1, max: 6 }),
+      fc.integer({ min: 1, max: 6 }),
+      fc.array(fc.nat(39)),
+      (lanes, groups, size, holes) => {
+        const ranks = groups * size;
+        const empty = new Set(holes);
+        const isBusy = (lane: number) => !empty.has(lane);
+        for (let group = 0; group < groups; group++) {
+          const range = groupLanes(lanes, group, { size, ranks });
+          const sum = sumOf(lanes);
+          const members = Array.from({ length: size }, (_, r) => lanesOf(lanes, group * size + r, ranks));
+          const nodes = members.flatMap(own => nodesOf(lanes, own, isBusy));
+          putNodes(
+            sum,
+            range,
+            nodes.map(({ from, to }) => ({ from, to, value: written(from, to, empty) })),
+          );
+          const summed = sum.partials.filter(({ value }) => value !== undefined);
+          const ends = ({ from, to }: LaneRange) => [from, to];
+          expect(nodesOf(lanes, range, isBusy).map(ends)).toEqual(summed.map(ends));
+          for (const { from, to, value } of summed) expect(value).toBe(written(from, to, empty));
+        }
       },
     ),
   );

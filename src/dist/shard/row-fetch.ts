@@ -7,24 +7,15 @@
 // U most rows that the lane reads, n ranks of the group, D width.
 
 import type { StreamName } from '../../native/call.js';
-import type { Device } from '../../native/device.js';
 import { changedRows, type ChangedRows, putRows, type Requests } from '../../ops/changed-rows.js';
-import { emptyHalfRows, type HalfRows, pickHalfRows } from '../../ops/half-rows.js';
+import { pickNegatives } from '../../ops/fetch-negatives.js';
+import { emptyHalfRows, type HalfRows } from '../../ops/half-rows.js';
 import { pickRows, type RoutedIds, routeIds } from '../../ops/route-ids.js';
 import type { RowList } from '../../ops/row-list.js';
 import type { RowDtype } from '../../ops/row-source.js';
 import { StagedRows } from '../../ops/staged-rows.js';
-import type { Table } from '../../ops/table.js';
 import type { Tensor } from '../../tensor/tensor.js';
-import { ownedRows } from '../../util/row-shard.js';
-import type { Communicator } from '../comm/communicator.js';
-
-export interface RowOwners {
-  device: Device;
-  /** This rank's rows. */
-  table: Table;
-  group: Communicator;
-}
+import { exchangeCounts, exchangeIds, type RowOwners } from './row-requests.js';
 
 export interface FetchOptions {
   /** [U] ascending, consumed; absent for a rank without a lane. */
@@ -76,7 +67,8 @@ export class RowFetch {
     } else {
       this.#route = routeIds(device, this.#asked, { owners: group.size, order: 'to-routed', stream });
       this.#own(this.#route.local, this.#route.order, this.#route.counts);
-      this.requests = this.#exchangeIds(this.#route, rooms, stream);
+      this.requests = exchangeIds(owners, this.#route, rooms, stream);
+      this.#own(this.requests.ids, this.requests.counts);
     }
     if (halves) {
       const fetched = this.#fetchHalves(stream);
@@ -96,6 +88,11 @@ export class RowFetch {
     const rows = device.tensor([ids.size, table.value.cols], this.#dtype);
     pickRows(device, { from: routed, ids: this.#route!.order, to: rows }, stream);
     this.staged = new StagedRows(device, table, ids, { rows });
+  }
+
+  /** What this rank requested, by owner. In a group of several ranks. */
+  get asked(): Requests {
+    return { ids: this.#asked, counts: this.#route!.counts };
   }
 
   /** Announces that the next update changes only rows in this ascending list of local ids, to the ranks that fetched them. Collective. */
@@ -162,20 +159,11 @@ export class RowFetch {
 
   /** Sends each requester some positions or ids of its part; the caller owns what this rank receives. */
   #tell(send: Tensor<'i32'>, sendCounts: Tensor<'i64'>, stream: StreamName): [Tensor<'i32'>, Tensor<'i64'>] {
-    const counts = this.#exchangeCounts(sendCounts, stream);
-    const received = this.#owners.device.tensor([1, this.#asked.size], 'i32');
+    const { device, group } = this.#owners;
+    const counts = exchangeCounts(device, group, sendCounts, stream);
+    const received = device.tensor([1, this.#asked.size], 'i32');
     this.#exchange([send, sendCounts], [received, counts]);
     return [received, counts];
-  }
-
-  #exchangeIds({ local, counts }: RoutedIds, rooms: readonly number[], stream: StreamName): Requests {
-    const { device, table, group } = this.#owners;
-    const here = ownedRows(table.vocabulary, { index: group.rank, count: group.size });
-    const room = rooms.reduce((sum, most) => sum + Math.min(most, here), 0);
-    const received = this.#own(this.#exchangeCounts(counts, stream));
-    const ids = this.#own(device.tensor([1, Math.max(1, room)], 'i32'));
-    this.#exchange([local, counts], [ids, received]);
-    return { ids, counts: received };
   }
 
   /** Rows in the order of the ids that this rank requested. */
@@ -184,7 +172,7 @@ export class RowFetch {
     const { ids, counts } = this.requests;
     const width = table.value.cols;
     const answers = emptyHalfRows(device, ids.size, width);
-    pickHalfRows(device, { from: table.value, ids, counts, to: answers }, stream);
+    pickNegatives(device, { from: table.value, ids, counts, to: answers }, stream);
     if (group.size === 1) return answers;
     const room = (): HalfRows => emptyHalfRows(device, this.#asked.size, width);
     const [routed, to] = [room(), room()];
@@ -211,14 +199,6 @@ export class RowFetch {
       for (const tensor of [found.at, found.from, found.counts]) tensor.dispose();
     }
     return to;
-  }
-
-  #exchangeCounts(counts: Tensor<'i64'>, stream: StreamName): Tensor<'i64'> {
-    const { device, group } = this.#owners;
-    using ones = device.from(new BigInt64Array(group.size).fill(1n), [1, group.size], { stream });
-    const received = device.tensor([1, group.size], 'i64');
-    group.allToAllV(device, { send: counts, sendCounts: ones, receive: received, receiveCounts: ones, unit: 1 });
-    return received;
   }
 
   /** Exchanges ids or rows: what is sent from each rank's part, and where it goes. */

@@ -1,9 +1,10 @@
 // Ranks that train the same small model in many ways, one after the other: on some of them, in groups of a size, overlapped
 // or not, with rows fetched ahead or not. Rank 0 prints a line of JSON for each way: its name, losses and digest, the bytes
 // of optimiser state on each rank, by how many microseconds a rank's first gradients left before its backward ended, and in
-// how many steps rows were sent again before the gradients of the others.
+// how many steps rows were sent again before the gradients of the others, whether gradients were sent as factors, and the bytes
+// of tensors that each rank has reserved. A way may have more `items` than the store.
 //
-//   equality.mjs <store> <steps> <ways as JSON: [{ name, ranks, groupSize, threads, settings }]>
+//   equality.mjs <store> <steps> <ways as JSON: [{ name, ranks, groupSize, threads, settings, items? }]>
 import { resolveConfig, parseAssignments } from '../../../dist/config/resolve.js';
 import { BatchBuffer } from '../../../dist/data/batch/batch-buffer.js';
 import { SequenceStore } from '../../../dist/data/store/sequence-store.js';
@@ -21,11 +22,14 @@ const [store, steps, ways] = [process.argv[2], Number(process.argv[3]), JSON.par
 const source = SequenceStore.open(store);
 await eachWay(ways, train);
 
-async function train(groups, { threads, settings }) {
+async function train(groups, { threads, settings, items }) {
   const config = resolveConfig(parseAssignments(settings));
   const device = Device.open({ threads });
-  const shape = shapeModel(config, source);
-  const learner = new Learner({ device, config, shape, counts: countItems(source, 'validation'), groups });
+  const own = shapeModel(config, source);
+  const shape = { ...own, items: items ?? own.items };
+  const counts = new Int32Array(shape.items);
+  counts.set(countItems(source, 'validation'));
+  const learner = new Learner({ device, config, shape, counts, groups });
   const plans = planSteps(
     source,
     config,
@@ -37,6 +41,8 @@ async function train(groups, { threads, settings }) {
   const figures = [];
   let lead = Number.NEGATIVE_INFINITY;
   let parted = 0;
+  let factors = false;
+  let between = 0;
   device.recordSpans(true);
   for (let step = 1; step <= steps; step++) {
     for (let next = step + opened.length; opened.length <= learner.ahead && next <= steps; next++) {
@@ -51,15 +57,19 @@ async function train(groups, { threads, settings }) {
     await device.sync();
     const { spans } = device.spans();
     lead = Math.max(lead, leadOf(spans));
-    parted += isParted(spans) ? 1 : 0;
+    factors ||= spans.some(({ op }) => op === 'local_ids');
+    const first = firstSums(spans);
+    parted += first ? 1 : 0;
+    between = Math.max(between, first?.length ?? 0);
   }
   const losses = figures.map(({ loss }) => loss);
   const changed = figures.map(({ rows }) => rows);
   const digest = await learner.digest(learner.evaluated);
   const state = await gatherJson(groups.figures, learner.held()['optimiser state']);
   const leads = await gatherJson(groups.figures, Number.isFinite(lead) ? lead : null);
+  const reserved = await gatherJson(groups.figures, device.stats().reservedBytes);
   device.dispose();
-  return { digest, losses, changed, state, leads, parted };
+  return { digest, losses, changed, state, leads, parted, between, factors, reserved };
 }
 
 /** From the first exchange of gradients to the end of backward. */
@@ -69,9 +79,10 @@ function leadOf(spans) {
   return Math.max(...of('compute', 'dense').map(({ end }) => end)) - Math.min(...sent.map(({ start }) => start));
 }
 
-/** Whether rows travel between gradients of rows. */
-function isParted(spans) {
+/** The exchanges of row gradients before rows are sent again, if other gradients follow these. */
+function firstSums(spans) {
   const sent = spans.filter(({ stream }) => stream === 'comm').sort((a, b) => a.start - b.start);
   const stages = sent.map(({ stage }) => STAGES[stage]);
-  return stages.slice(stages.indexOf('reduce'), stages.lastIndexOf('reduce')).includes('rows');
+  const between = stages.slice(stages.indexOf('reduce'), stages.lastIndexOf('reduce'));
+  return between.includes('rows') ? between.slice(0, between.indexOf('rows')) : undefined;
 }

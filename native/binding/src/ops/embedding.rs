@@ -183,8 +183,9 @@ pub fn sparse_add(args: &mut Args) -> Outcome {
         ids: args.slice("right ids")?,
         rows: args.mat("right rows")?,
     };
+    let without = args.slice_opt("without")?.unwrap_or(&[]);
     let to = row_list_mut(args)?;
-    args.work(move |site| Ok(embedding::sparse_add(site.cx, left, right, to)?))
+    args.work(move |site| Ok(embedding::sparse_add(site.cx, left, right, without, to)?))
 }
 
 const NO_CONTRIBUTION: Contribution = Contribution {

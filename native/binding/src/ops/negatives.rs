@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::fault::Outcome;
-use turbogr_kernels::embedding::{self, Alias, FetchNegatives, Sampler};
+use turbogr_kernels::embedding::{self, Alias, FetchNegatives, PickNegatives, Sampler};
 
 pub fn fetch_negatives(args: &mut Args) -> Outcome {
     let (table, ids) = (args.rows("table")?, args.mat_of("ids")?);
@@ -11,12 +11,29 @@ pub fn fetch_negatives(args: &mut Args) -> Outcome {
         table,
         ids,
         positions: from..from + count,
-        normalize: Some(args.f32("normalizedEps")?).filter(|eps| *eps > 0.0),
+        normalize: normalize(args)?,
         places: args.mat_mut_of("places")?,
         rows: args.rows_mut("rows")?,
         factors: args.slice_mut("factors")?,
     };
     args.work(move |site| Ok(embedding::fetch_negatives(site.cx, work)?))
+}
+
+/// 0: rows are not normalised.
+fn normalize(args: &mut Args) -> Outcome<Option<f32>> {
+    Ok(Some(args.f32("normalizedEps")?).filter(|eps| *eps > 0.0))
+}
+
+pub fn pick_negatives(args: &mut Args) -> Outcome {
+    let work = PickNegatives {
+        table: args.rows("table")?,
+        ids: args.slice("ids")?,
+        counts: args.slice_opt("counts")?,
+        normalize: normalize(args)?,
+        rows: args.rows_mut("rows")?,
+        factors: args.slice_mut("factors")?,
+    };
+    args.work(move |site| Ok(embedding::pick_negatives(site.cx, work)?))
 }
 
 fn sampler(args: &mut Args) -> Outcome<Sampler<'static>> {

@@ -5,8 +5,8 @@ use crate::args::Args;
 use crate::fault::Outcome;
 use crate::operands::MOST_OPERANDS;
 use turbogr_kernels::embedding::{
-    self, Changed, CopyRows, IdList, MAX_ASKED, MAX_CHANGED, MAX_ID_LISTS, PickHalfRows, Places, Requests, Routed,
-    RoutedIds,
+    self, Agreed, Asked, Changed, CopyRows, IdList, MAX_ASKED, MAX_CHANGED, MAX_ID_LISTS, Places, Requests, Routed,
+    RoutedIds, RowList,
 };
 use turbogr_kernels::mat::MatMut;
 
@@ -61,7 +61,15 @@ pub fn route_ids(args: &mut Args) -> Outcome {
         order: args.slice_mut("order")?,
         counts: args.slice_mut("counts")?,
     };
-    args.work(move |_| Ok(embedding::route_ids(ids, by_place, to)?))
+    let places = args.slice_mut_opt("places")?;
+    args.work(move |_| Ok(embedding::route_ids(ids, by_place, places, to)?))
+}
+
+pub fn local_ids(args: &mut Args) -> Outcome {
+    let ids = args.slice("ids")?;
+    let (owner, owners) = (args.usize("owner")?, args.usize("owners")?);
+    let to = args.slice_mut("to")?;
+    args.work(move |_| Ok(embedding::local_ids(ids, owner, owners, to)?))
 }
 
 pub fn pick_rows(args: &mut Args) -> Outcome {
@@ -70,15 +78,18 @@ pub fn pick_rows(args: &mut Args) -> Outcome {
     args.work(move |site| Ok(embedding::pick_rows(site.cx, rows, ids, counts, to)?))
 }
 
-pub fn pick_half_rows(args: &mut Args) -> Outcome {
-    let work = PickHalfRows {
-        rows: args.rows("rows")?,
+pub fn pick_agreed(args: &mut Args) -> Outcome {
+    let list = RowList {
         ids: args.slice("ids")?,
-        counts: args.slice_opt("counts")?,
-        to: args.mat_mut_of("to")?,
-        factors: args.slice_mut("factors")?,
+        rows: args.mat("rows")?,
     };
-    args.work(move |site| Ok(embedding::pick_half_rows(site.cx, work)?))
+    let agreed = Agreed {
+        ids: args.slice("agreed")?,
+        order: args.slice("order")?,
+        counts: args.slice("counts")?,
+    };
+    let to = args.mat_mut("to")?;
+    args.work(move |site| Ok(embedding::pick_agreed(site.cx, list, agreed, to)?))
 }
 
 pub fn spread_rows(args: &mut Args) -> Outcome {
@@ -113,10 +124,22 @@ fn several_requests(args: &mut Args) -> Outcome<([Requests<'static>; MAX_ASKED],
     Ok((lists, count))
 }
 
+const NOTHING_ASKED: Asked = Asked {
+    requests: Requests { ids: &[], counts: &[] },
+    senders: 0..0,
+};
+
 pub fn asked_rows(args: &mut Args) -> Outcome {
-    let (lists, count) = several_requests(args)?;
+    let (least, count) = (args.usize("least")?, count(args, "lists", MAX_ASKED)?);
+    let mut lists = [const { NOTHING_ASKED }; MAX_ASKED];
+    for list in &mut lists[..count] {
+        *list = Asked {
+            requests: requests(args)?,
+            senders: args.usize("from")?..args.usize("to")?,
+        };
+    }
     let to = args.slice_mut("to")?;
-    args.work(move |site| Ok(embedding::asked_rows(site.cx, &lists[..count], to)?))
+    args.work(move |site| Ok(embedding::asked_rows(site.cx, &lists[..count], least, to)?))
 }
 
 pub fn keep_routed(args: &mut Args) -> Outcome {

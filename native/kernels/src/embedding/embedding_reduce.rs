@@ -79,9 +79,10 @@ unsafe impl Pod for Pair {}
 
 const NONE: u32 = u32::MAX;
 
-/// `to = left + right` by id; rows in only one list are copied.
-pub fn sparse_add(cx: &Ctx, left: RowList, right: RowList, to: RowListMut) -> Outcome {
+/// `to = left + right` by id; rows in only one list are copied, those in the list `without` are left out.
+pub fn sparse_add(cx: &Ctx, left: RowList, right: RowList, without: &[i32], to: RowListMut) -> Outcome {
     let op = "sparse_add";
+    check_ascending(op, "without", without, i32::MAX as usize)?;
     let cols = to.rows.cols;
     for (input, list) in [("left", left), ("right", right)] {
         check_mat(op, input, list.rows, list.ids.len(), cols)?;
@@ -90,7 +91,7 @@ pub fn sparse_add(cx: &Ctx, left: RowList, right: RowList, to: RowListMut) -> Ou
     check_len(op, "to", to.ids.len(), to.rows.rows)?;
     let most = live(left.ids) + live(right.ids);
     let mut pairs = cx.scratch::<Pair>(most);
-    let count = merge(left.ids, right.ids, &mut pairs);
+    let count = merge(left.ids, right.ids, without, &mut pairs);
     check_room(op, to.ids.len(), count)?;
     check_mut(op, "to", to.rows, to.ids.len(), cols)?;
     let RowListMut { ids, rows } = to;
@@ -123,8 +124,9 @@ pub fn sparse_add(cx: &Ctx, left: RowList, right: RowList, to: RowListMut) -> Ou
 }
 
 /// Merges the ids, ascending, with their indices; returns their number.
-fn merge(left: &[i32], right: &[i32], pairs: &mut [Pair]) -> usize {
+fn merge(left: &[i32], right: &[i32], without: &[i32], pairs: &mut [Pair]) -> usize {
     let (left, right) = (&left[..live(left)], &right[..live(right)]);
+    let mut without = without[..live(without)].iter().copied().peekable();
     let (mut l, mut r, mut count) = (0, 0, 0);
     while l < left.len() || r < right.len() {
         let id_left = left.get(l).copied().unwrap_or(i32::MAX);
@@ -141,8 +143,12 @@ fn merge(left: &[i32], right: &[i32], pairs: &mut [Pair]) -> usize {
             pair.right = r as u32;
             r += 1;
         }
-        pairs[count] = pair;
-        count += 1;
+        let id = id_left.min(id_right);
+        while without.next_if(|other| *other < id).is_some() {}
+        if without.peek() != Some(&id) {
+            pairs[count] = pair;
+            count += 1;
+        }
     }
     count
 }

@@ -7,12 +7,13 @@
 //! P positions with R draws each, V rows of the table, U capacity in rows, D width.
 
 use super::half_rows::scale_of;
+use super::route_ids::total;
 use super::stage_rows::{IdList, unique};
 use crate::ctx::Ctx;
-use crate::fault::{FaultKind, Outcome, fault};
+use crate::fault::{FaultKind, Outcome, check_ids, fault};
 use crate::mat::{Disjoint, Mat, MatMut};
 use crate::rows::{Element, Rows, RowsMut, load_vector, store_vector};
-use crate::shape::{check_len, check_mut, check_table};
+use crate::shape::{check_len, check_table};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::with_rows;
 use std::ops::Range;
@@ -28,8 +29,8 @@ pub struct FetchNegatives<'a> {
     pub positions: Range<usize>,
     /// `Some(eps)`: rows are divided by `max(|row|, eps)`.
     pub normalize: Option<f32>,
-    /// Output for these positions: the index of each draw's row, -1 for none.
-    pub places: MatMut<i32>, // [P, R]
+    /// Output: the index of each draw's row, -1 for none; the first position's first.
+    pub places: MatMut<i32>, // [at least the positions, R]
     /// The distinct rows by ascending id. Row 0 is zero if there are none; the rest is unchanged.
     pub rows: RowsMut, // [U, D]
     /// Factor for products with each row.
@@ -40,18 +41,17 @@ pub fn fetch_negatives(cx: &Ctx, args: FetchNegatives) -> Outcome {
     let op = "fetch_negatives";
     let (cols, room) = (args.table.cols(), args.factors.len());
     let Range { start, end } = args.positions;
-    if start > end || end > args.ids.rows || room == 0 {
-        let expected = format!("positions of 0..{} and room for a row", args.ids.rows);
-        let got = format!("{start}..{end}, room for {room}");
+    if start > end || end > args.ids.rows || args.places.rows < end - start || room == 0 {
+        let expected = format!("positions of 0..{}, places for them and room for a row", args.ids.rows);
+        let got = format!("{start}..{end}, {} places, room for {room}", args.places.rows);
         return Err(fault(FaultKind::Range, op, "positions", expected, got));
     }
     check_table(op, "table", args.table, cols)?;
-    check_mut(op, "places", args.places, args.ids.rows, args.ids.cols)?;
     check_len(op, "rows", args.rows.as_ref().rows(), room)?;
     check_table(op, "rows", args.rows.as_ref(), cols)?;
     let list = IdList {
         ids: args.ids.row_range(start, end - start),
-        places: args.places.row_range(start, end - start),
+        places: args.places.row_range(0, end - start),
     };
     let mut ids = cx.scratch::<i32>(room);
     let count = unique(op, cx, &[list], args.table.rows(), &mut ids)?;
@@ -60,12 +60,45 @@ pub fn fetch_negatives(cx: &Ctx, args: FetchNegatives) -> Outcome {
         with_rows!(RowsMut, args.rows, rows => unsafe { rows.row(0) }.fill(Element::narrow(0.0)));
         args.factors[0] = 1.0;
     }
-    let (table, rows, normalize) = (args.table, args.rows, args.normalize);
+    copy(cx, (args.table, &ids[..count], args.normalize), args.rows, args.factors);
+    Ok(())
+}
+
+/// The owner's part of fetching negatives: `rows[k] * factors[k]` is row `ids[k]`, as above. What is beyond the last id is
+/// unchanged.
+pub struct PickNegatives<'a> {
+    pub table: Rows,               // [V, D]
+    pub ids: &'a [i32],            // [U], in any order
+    pub counts: Option<&'a [i64]>, // how many ids there are, in parts; absent: they end in -1
+    pub normalize: Option<f32>,
+    pub rows: RowsMut,          // [U, D]
+    pub factors: &'a mut [f32], // [U]
+}
+
+pub fn pick_negatives(cx: &Ctx, args: PickNegatives) -> Outcome {
+    let op = "pick_negatives";
+    let (to, cols) = (args.rows.as_ref(), args.table.cols());
+    let count = total(op, args.ids, args.counts)?;
+    check_table(op, "table", args.table, cols)?;
+    check_table(op, "rows", to, cols)?;
+    check_ids(op, "ids", &args.ids[..count], args.table.rows(), false)?;
+    check_len(op, "factors", args.factors.len(), to.rows())?;
+    if to.rows() < count {
+        let (expected, got) = (format!("room for {count} rows"), format!("for {}", to.rows()));
+        return Err(fault(FaultKind::Shape, op, "rows", expected, got));
+    }
+    let from = (args.table, &args.ids[..count], args.normalize);
+    copy(cx, from, args.rows, args.factors);
+    Ok(())
+}
+
+/// Copies rows of a table and forms their factors; ids were checked, and there is room.
+fn copy(cx: &Ctx, (table, ids, normalize): (Rows, &[i32], Option<f32>), rows: RowsMut, factors: &mut [f32]) {
     let scaled = matches!(rows, RowsMut::F16(_));
-    let (ids, factors) = (&ids[..count], Disjoint::new(args.factors));
-    cx.pool.run(count.div_ceil(TILE), |task, _| {
+    let factors = Disjoint::new(factors);
+    cx.pool.run(ids.len().div_ceil(TILE), |task, _| {
         let from = task * TILE;
-        let ids = &ids[from..count.min(from + TILE)];
+        let ids = &ids[from..ids.len().min(from + TILE)];
         // SAFETY: tasks own disjoint rows and factors; ids were checked.
         unsafe {
             let factors = factors.range(from, ids.len());
@@ -74,7 +107,6 @@ pub fn fetch_negatives(cx: &Ctx, args: FetchNegatives) -> Outcome {
             }));
         }
     });
-    Ok(())
 }
 
 struct FetchRows<'a, E, F> {
@@ -233,17 +265,50 @@ mod tests {
         let cx = Ctx::new(2);
         let whole = fetch(&cx, shape, true, Some(1e-6), 0..33);
         let part = fetch(&cx, shape, true, Some(1e-6), 7..20);
-        assert!(
-            part.places[..7 * 16]
-                .iter()
-                .chain(&part.places[20 * 16..])
-                .all(|place| *place == -5)
-        );
-        for (a, b) in whole.places[7 * 16..20 * 16].iter().zip(&part.places[7 * 16..]) {
+        assert!(part.places[13 * 16..].iter().all(|place| *place == -5));
+        for (a, b) in whole.places[7 * 16..20 * 16].iter().zip(&part.places) {
             let Ok(a) = usize::try_from(*a) else { continue };
             let b = *b as usize;
             assert_eq!(whole.rows[a * 17..][..17], part.rows[b * 17..][..17]);
             assert_eq!(whole.factors[a], part.factors[b]);
+        }
+    }
+
+    /// An owner that is asked for the distinct rows of a segment sends what the segment would fetch itself.
+    #[test]
+    fn owners_pick_the_rows_that_are_fetched() {
+        let shape = [33, 16, 300, 17];
+        let [p, r, v, d] = shape;
+        let mut ids = draws(p, r, v);
+        ids.retain(|id| *id >= 0);
+        ids.sort_unstable();
+        ids.dedup();
+        let table = Padded::from(&table(v, d), v, d);
+        for (half, eps) in [(false, None), (true, None), (false, Some(1e-6)), (true, Some(1e-30))] {
+            for cx in contexts().iter().flatten() {
+                let want = fetch(cx, shape, half, eps, 0..p);
+                let (mut halves, mut floats) = (vec![0u16; v * d], vec![-1f32; v * d]);
+                let mut factors = vec![-1.0; v];
+                let args = PickNegatives {
+                    table: Rows::F32(table.mat()),
+                    ids: &ids,
+                    counts: Some(&[3, ids.len() as i64 - 3]),
+                    normalize: eps,
+                    rows: match half {
+                        true => RowsMut::F16(MatMut::new(&mut halves, v, d)),
+                        false => RowsMut::F32(MatMut::new(&mut floats, v, d)),
+                    },
+                    factors: &mut factors,
+                };
+                pick_negatives(cx, args).expect("rows");
+                let got: Vec<u32> = match half {
+                    true => halves.iter().map(|x| half_to_float(*x).to_bits()).collect(),
+                    false => floats.iter().map(|x| x.to_bits()).collect(),
+                };
+                assert_eq!(got[..ids.len() * d], want.rows[..ids.len() * d]);
+                let factors: Vec<u32> = factors.iter().map(|x| x.to_bits()).collect();
+                assert_eq!(factors[..ids.len()], want.factors[..ids.len()]);
+            }
         }
     }
 

@@ -5,10 +5,9 @@
 //! U rows of a list, D width.
 
 use super::contribution::check_ascending;
-use super::route_ids::total;
 use crate::ctx::Ctx;
-use crate::fault::{FaultKind, Outcome, check_ids, fault};
-use crate::mat::{Disjoint, Mat, MatMut};
+use crate::fault::Outcome;
+use crate::mat::{Mat, MatMut};
 use crate::rows::{Element, Rows, load_vector, store_vector};
 use crate::shape::{check_len, check_table};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
@@ -44,71 +43,6 @@ fn scale_for(largest: f32) -> f32 {
     }
     let exponent = (largest.to_bits().saturating_add(HALF_UNIT) >> 23) as i32 - 127;
     f32::from_bits(((TOP - exponent).min(126) + 127) as u32 * (1 << 23))
-}
-
-/// `to[k] * factors[k]` is row `ids[k]`, rounded; ids in any order. What is beyond the last id is unchanged.
-pub struct PickHalfRows<'a> {
-    pub rows: Rows,                // [V, D]
-    pub ids: &'a [i32],            // [U]
-    pub counts: Option<&'a [i64]>, // how many ids there are, in parts; absent: they end in -1
-    pub to: MatMut<u16>,           // [U, D]
-    pub factors: &'a mut [f32],    // [U]
-}
-
-pub fn pick_half_rows(cx: &Ctx, args: PickHalfRows) -> Outcome {
-    let op = "pick_half_rows";
-    let PickHalfRows {
-        rows,
-        ids,
-        counts,
-        to,
-        factors,
-    } = args;
-    let count = total(op, ids, counts)?;
-    check_table(op, "rows", rows, to.cols)?;
-    check_ids(op, "ids", &ids[..count], rows.rows(), false)?;
-    check_len(op, "factors", factors.len(), to.rows)?;
-    if to.rows < count {
-        let (expected, got) = (format!("room for {count} rows"), format!("for {}", to.rows));
-        return Err(fault(FaultKind::Shape, op, "to", expected, got));
-    }
-    let factors = Disjoint::new(factors);
-    cx.pool.run(count.div_ceil(TILE), |task, _| {
-        let (from, until) = (task * TILE, count.min((task + 1) * TILE));
-        // SAFETY: tasks own disjoint rows and factors; ids were checked.
-        unsafe {
-            let (ids, factors) = (&ids[from..until], factors.range(from, until - from));
-            with_rows!(Rows, rows, rows => dispatch(cx.isa, Narrow { rows, ids, from, to, factors }));
-        }
-    });
-    Ok(())
-}
-
-struct Narrow<'a, E> {
-    rows: Mat<E>,
-    ids: &'a [i32],
-    from: usize,
-    to: MatMut<u16>,
-    factors: &'a mut [f32],
-}
-
-impl<E: Element> Kernel for Narrow<'_, E> {
-    #[inline(always)]
-    unsafe fn run<V: Simd>(self) {
-        let cols = self.to.cols;
-        for (i, (&id, factor)) in self.ids.iter().zip(self.factors).enumerate() {
-            // SAFETY: ids are rows; row `from + i` is this task's.
-            unsafe {
-                let from = self.rows.row(id as usize).as_ptr();
-                let to = self.to.row(self.from + i).as_mut_ptr();
-                let scale = scale_of::<V, E>(from, cols);
-                for k in 0..cols.div_ceil(LANES) {
-                    store_vector::<V, u16>(load_vector::<V, E>(from, k, cols).mul(V::splat(scale)), to, k, cols);
-                }
-                *factor = 1.0 / scale;
-            }
-        }
-    }
 }
 
 /// `to[places[k]] = factors[k] * rows[k]`, without factors as they are; places ascend, and end in -1.
@@ -157,6 +91,8 @@ impl<E: Element> Kernel for Widen<'_, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::embedding::{PickNegatives, pick_negatives};
+    use crate::rows::RowsMut;
     use crate::testing::*;
 
     #[test]
@@ -185,14 +121,15 @@ mod tests {
         for contexts in contexts() {
             let round = |cx: &Ctx, table: &Padded| {
                 let (mut halves, mut factors) = (vec![0; v * d], vec![f32::NAN; v]);
-                let args = PickHalfRows {
-                    rows: Rows::F32(table.mat()),
+                let args = PickNegatives {
+                    table: Rows::F32(table.mat()),
                     ids: &ids,
                     counts: None,
-                    to: MatMut::new(&mut halves, v, d),
+                    normalize: None,
+                    rows: RowsMut::F16(MatMut::new(&mut halves, v, d)),
                     factors: &mut factors,
                 };
-                pick_half_rows(cx, args).expect("rows");
+                pick_negatives(cx, args).expect("rows");
                 let mut wide = Padded::unset(v, d);
                 let halves_of = Rows::F16(Mat::new(&halves, v, d));
                 spread_rows(cx, halves_of, Some(&factors), &ids, wide.mat_mut()).expect("rows");

@@ -68,7 +68,7 @@ fn tree(cx: &Ctx, lanes: &[(u32, Case)], from: u32, to: u32) -> Option<Stored> {
     match (tree(cx, lanes, from, split), tree(cx, lanes, split, to)) {
         (Some(left), Some(right)) => {
             let mut sum = Stored::empty(left.ids.len() + right.ids.len(), WIDTH);
-            sparse_add(cx, left.read(), right.read(), sum.write()).expect("a clean run");
+            sparse_add(cx, left.read(), right.read(), &[], sum.write()).expect("a clean run");
             Some(sum.cut())
         }
         (left, right) => left.or(right),

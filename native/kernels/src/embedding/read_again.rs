@@ -7,35 +7,60 @@ use super::route_ids::{Routed, total};
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, fault};
 use crate::shape::check_len;
+use std::ops::Range;
 
 /// The most lists per call. A command has a limited number of operands, and each list is two.
 pub const MAX_ASKED: usize = 40;
 
-/// The distinct ids of several requests, ascending, padded with -1.
-pub fn asked_rows(cx: &Ctx, requests: &[Requests], to: &mut [i32]) -> Outcome {
+/// The requests of some of the senders.
+#[derive(Clone)]
+pub struct Asked<'a> {
+    pub requests: Requests<'a>,
+    pub senders: Range<usize>,
+}
+
+impl<'a> Asked<'a> {
+    fn ids(&self, op: &'static str) -> Outcome<&'a [i32]> {
+        let Requests { ids, counts } = self.requests;
+        total(op, ids, Some(counts))?;
+        let Range { start, end } = self.senders;
+        if start > end || end > counts.len() {
+            let expected = format!("senders below {}", counts.len());
+            return Err(fault(
+                FaultKind::Argument,
+                op,
+                "senders",
+                expected,
+                format!("{start} to {end}"),
+            ));
+        }
+        let place = |sender: usize| counts[..sender].iter().sum::<i64>() as usize;
+        Ok(&ids[place(start)..place(end)])
+    }
+}
+
+/// The ids that at least `least` senders request, ascending, padded with -1. A sender requests an id at most once per list.
+pub fn asked_rows(cx: &Ctx, lists: &[Asked], least: usize, to: &mut [i32]) -> Outcome {
     let op = "asked_rows";
     let mut count = 0;
-    for Requests { ids, counts } in requests {
-        count += total(op, ids, Some(counts))?;
+    for list in lists {
+        count += list.ids(op)?.len();
     }
     let mut all = cx.scratch::<i32>(count);
     let mut at = 0;
-    for part in requests {
-        let len = total(op, part.ids, Some(part.counts))?;
-        all[at..at + len].copy_from_slice(&part.ids[..len]);
-        at += len;
+    for list in lists {
+        let ids = list.ids(op)?;
+        all[at..at + ids.len()].copy_from_slice(ids);
+        at += ids.len();
     }
     all.sort_unstable();
     let mut found = 0;
-    for (i, id) in all.iter().enumerate() {
-        if i > 0 && *id == all[i - 1] {
-            continue;
-        }
+    for same in all.chunk_by(|a, b| a == b).filter(|same| same.len() >= least) {
         let Some(place) = to.get_mut(found) else {
             let (expected, got) = ("room for all of them", format!("for {found}"));
             return Err(fault(FaultKind::Shape, op, "to", expected, got));
         };
-        *place = *id;
+        *place = same[0];
         found += 1;
     }
     to[found..].fill(-1);

@@ -19,14 +19,15 @@ fn rounded(table: &Padded, items: usize) -> Padded {
     let cx = Ctx::new(1);
     let (mut halves, mut factors) = (vec![0; items * WIDTH], vec![0.0; items]);
     let all: Vec<i32> = (0..items as i32).collect();
-    let args = PickHalfRows {
-        rows: Rows::F32(table.mat()),
+    let args = PickNegatives {
+        table: Rows::F32(table.mat()),
         ids: &all,
         counts: None,
-        to: MatMut::new(&mut halves, items, WIDTH),
+        normalize: None,
+        rows: RowsMut::F16(MatMut::new(&mut halves, items, WIDTH)),
         factors: &mut factors,
     };
-    pick_half_rows(&cx, args).expect("rows");
+    pick_negatives(&cx, args).expect("rows");
     let mut wide = Padded::unset(items, WIDTH);
     let halves = Rows::F16(Mat::new(&halves, items, WIDTH));
     spread_rows(&cx, halves, Some(&factors), &all, wide.mat_mut()).expect("rows");

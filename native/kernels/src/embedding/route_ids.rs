@@ -4,6 +4,7 @@
 //! U capacity of a list, n owners, D width. A list received from several senders is a concatenation of parts of
 //! `counts[sender]`.
 
+use super::absent_rows::is_absent;
 use super::contribution::{check_ascending, live};
 use super::{RowListMut, stage_rows::copy_rows_of};
 use crate::ctx::Ctx;
@@ -23,8 +24,8 @@ pub struct Routed<'a> {
 }
 
 /// Sorts ascending ids by owner. With `by_place`, `order` maps from the list to the routed one: `local[order[i]]` is `ids[i]`;
-/// otherwise back: `local[k]` is `ids[order[k]]`.
-pub fn route_ids(ids: &[i32], by_place: bool, to: Routed) -> Outcome {
+/// otherwise back: `local[k]` is `ids[order[k]]`. `places` are indices into the list, or -1, and become those into the routed one.
+pub fn route_ids(ids: &[i32], by_place: bool, places: Option<&mut [i32]>, to: Routed) -> Outcome {
     let op = "route_ids";
     let count = check_ascending(op, "ids", ids, i32::MAX as usize)?;
     let owners = to.counts.len();
@@ -57,6 +58,32 @@ pub fn route_ids(ids: &[i32], by_place: bool, to: Routed) -> Outcome {
     }
     to.local[count..].fill(-1);
     to.order[count..].fill(-1);
+    let Some(places) = places else { return Ok(()) };
+    if !by_place {
+        return Err(fault(FaultKind::Argument, op, "places", "an order by place", "another"));
+    }
+    check_ids(op, "places", places, count, true)?;
+    for place in places.iter_mut().filter(|place| **place >= 0) {
+        *place = to.order[*place as usize];
+    }
+    Ok(())
+}
+
+/// The rows that `owner` of `owners` has, by local row; -1 for the rows of others.
+pub fn local_ids(ids: &[i32], owner: usize, owners: usize, to: &mut [i32]) -> Outcome {
+    let (op, owner, owners) = ("local_ids", owner as i32, owners as i32);
+    check_len(op, "to", to.len(), ids.len())?;
+    if owner >= owners {
+        let (expected, got) = (format!("below {owners}"), format!("{owner}"));
+        return Err(fault(FaultKind::Argument, op, "owner", expected, got));
+    }
+    for (to, &id) in to.iter_mut().zip(ids) {
+        *to = if id >= 0 && id % owners == owner {
+            id / owners
+        } else {
+            -1
+        };
+    }
     Ok(())
 }
 
@@ -87,7 +114,7 @@ pub fn pick_rows(cx: &Ctx, rows: Rows, ids: &[i32], counts: Option<&[i64]>, to: 
     Ok(())
 }
 
-/// Extracts part `index` of a list that was received in parts.
+/// Extracts part `index` of a list that was received in parts, without absent rows.
 pub fn take_list(cx: &Ctx, list: (&[i32], Mat), counts: &[i64], index: usize, to: RowListMut) -> Outcome {
     let op = "take_list";
     let (ids, rows) = list;
@@ -97,21 +124,24 @@ pub fn take_list(cx: &Ctx, list: (&[i32], Mat), counts: &[i64], index: usize, to
         let expected = format!("an index below {}, and rows for all ids", counts.len());
         return Err(fault(FaultKind::Argument, op, "index", expected, format!("{index}")));
     };
-    let (from, count) = (counts[..index].iter().sum::<i64>() as usize, count as usize);
-    if to.ids.len() < count || to.rows.rows < count {
-        let (expected, got) = (format!("room for {count} rows"), format!("for {}", to.ids.len()));
+    let from = counts[..index].iter().sum::<i64>() as usize;
+    let mut present = cx.scratch::<i32>(count as usize);
+    let mut found = 0;
+    for place in from..from + count as usize {
+        // SAFETY: there are rows for all ids.
+        if !is_absent(unsafe { rows.row(place) }) {
+            present[found] = place as i32;
+            found += 1;
+        }
+    }
+    if to.ids.len() < found || to.rows.rows < found {
+        let (expected, got) = (format!("room for {found} rows"), format!("for {}", to.ids.len()));
         return Err(fault(FaultKind::Shape, op, "to", expected, got));
     }
-    to.ids[..count].copy_from_slice(&ids[from..from + count]);
-    to.ids[count..].fill(-1);
-    let part = rows.row_range(from, count);
-    cx.pool.run(count.div_ceil(ROW_TILE), |task, _| {
-        for row in task * ROW_TILE..count.min((task + 1) * ROW_TILE) {
-            // SAFETY: tasks own disjoint rows of `to`; both have the row.
-            unsafe { to.rows.row(row).copy_from_slice(part.row(row)) };
-        }
-    });
+    for (to, place) in to.ids.iter_mut().zip(&present[..found]) {
+        *to = ids[*place as usize];
+    }
+    to.ids[found..].fill(-1);
+    copy_rows_of(cx, Rows::F32(rows), &present[..found], RowsMut::F32(to.rows));
     Ok(())
 }
-
-const ROW_TILE: usize = 256;

@@ -92,6 +92,7 @@ impl<'a> Runs<'a> {
         let contribution = &self.contributions[list];
         let run = Run {
             source: contribution.source,
+            contributions: self.contributions,
             entries,
             count: entries[..last - at].iter().take_while(same).count(),
         };
@@ -104,9 +105,11 @@ fn run_length(entries: &[Entry], id: u32) -> usize {
     entries.iter().take_while(|entry| entry.id == id).count()
 }
 
-/// Consecutive entries of one row from one contribution. `entries` runs on to the end, for prefetching.
+/// Consecutive entries of one row from one contribution. `entries` runs on to the end, through other contributions, for
+/// prefetching.
 struct Run<'a> {
     source: Mat,
+    contributions: &'a [Contribution],
     entries: &'a [Entry],
     count: usize,
 }
@@ -127,6 +130,7 @@ impl Terms<f32> for Run<'_> {
     #[inline(always)]
     unsafe fn upcoming(&self, j: usize) -> Option<*const f32> {
         let entry = self.entries.get(j + AHEAD)?;
-        Some(self.source.ptr.wrapping_add(entry.row() * self.source.stride))
+        let source = self.contributions[entry.contribution()].source;
+        Some(source.ptr.wrapping_add(entry.row() * source.stride))
     }
 }

@@ -9,7 +9,7 @@ use crate::rows::{Rows, RowsMut};
 use crate::testing::*;
 
 /// Ascending ids below `most`, about one in `share`, with a tail of -1.
-fn ids(seed: u64, most: usize, share: u32, tail: usize) -> Vec<i32> {
+pub(super) fn ids(seed: u64, most: usize, share: u32, tail: usize) -> Vec<i32> {
     let key = Key::new(seed, 1, 1);
     let mut ids: Vec<i32> = (0..most as i32)
         .filter(|id| word(key, *id as u64).is_multiple_of(share))
@@ -18,7 +18,7 @@ fn ids(seed: u64, most: usize, share: u32, tail: usize) -> Vec<i32> {
     ids
 }
 
-fn live(ids: &[i32]) -> Vec<i32> {
+pub(super) fn live(ids: &[i32]) -> Vec<i32> {
     ids.iter().copied().filter(|id| *id >= 0).collect()
 }
 
@@ -26,13 +26,13 @@ fn matrix(seed: u64, rows: usize, width: usize) -> Vec<f32> {
     numbers(seed, rows * width).iter().map(|x| *x as f32).collect()
 }
 
-struct Route {
-    local: Vec<i32>,
-    order: Vec<i32>,
-    counts: Vec<i64>,
+pub(super) struct Route {
+    pub local: Vec<i32>,
+    pub order: Vec<i32>,
+    pub counts: Vec<i64>,
 }
 
-fn route(ids: &[i32], owners: usize, by_place: bool) -> Route {
+pub(super) fn route(ids: &[i32], owners: usize, by_place: bool) -> Route {
     let mut to = Route {
         local: vec![7; ids.len()],
         order: vec![7; ids.len()],
@@ -43,7 +43,13 @@ fn route(ids: &[i32], owners: usize, by_place: bool) -> Route {
         order: &mut to.order,
         counts: &mut to.counts,
     };
-    route_ids(ids, by_place, routed).expect("a route");
+    // Where ids go by place, their own indices become the order.
+    let mut places: Vec<i32> = (0..live(ids).len() as i32).chain([-1]).collect();
+    route_ids(ids, by_place, by_place.then_some(&mut places), routed).expect("a route");
+    if by_place {
+        assert_eq!(places[..places.len() - 1], to.order[..places.len() - 1]);
+        assert_eq!(places.last(), Some(&-1));
+    }
     to
 }
 
@@ -75,6 +81,7 @@ fn ids_go_to_their_owners_in_order() {
         route_ids(
             &[3, 2],
             true,
+            None,
             Routed {
                 local: &mut [0; 2],
                 order: &mut [0; 2],
@@ -83,6 +90,22 @@ fn ids_go_to_their_owners_in_order() {
         )
         .is_err()
     );
+}
+
+#[test]
+fn every_id_is_local_to_one_owner() {
+    for owners in 1..5 {
+        for owner in 0..owners {
+            let ids: Vec<i32> = (-1..40).collect();
+            let mut to = vec![7; ids.len()];
+            local_ids(&ids, owner, owners, &mut to).expect("an owner");
+            for (id, local) in ids.into_iter().zip(to) {
+                let own = id >= 0 && id as usize % owners == owner;
+                assert_eq!(local, if own { id / owners as i32 } else { -1 });
+            }
+        }
+        assert!(local_ids(&[], owners, owners, &mut []).is_err());
+    }
 }
 
 /// Reading through owners gives what the table holds; lists that come back in parts are the ones that were sent.
@@ -275,61 +298,6 @@ fn the_square_sum_of_shards_is_that_of_the_list() {
                 at = range.end;
             }
             assert_eq!(sum, whole);
-        }
-    }
-}
-
-/// The union of several requests; and the routed ids that are in any of the marked lists, or in none.
-#[test]
-fn routed_ids_are_parted_by_what_is_read_again() {
-    for (owners, lists) in [(1, 1), (2, 3), (3, 0), (4, 2)] {
-        let own = ids(31, 900, 2, 3);
-        let Route { local, order, counts } = route(&own, owners, false);
-        let marked: Vec<Vec<i32>> = (0..lists).map(|k| ids(40 + k, 1000, 5, 0)).collect();
-        let routes: Vec<Route> = marked.iter().map(|list| route(list, owners, false)).collect();
-        let marks: Vec<Requests> = routes
-            .iter()
-            .map(|Route { local, counts, .. }| Requests { ids: local, counts })
-            .collect();
-        for inside in [true, false] {
-            let mut to = Route {
-                local: vec![7; own.len()],
-                order: vec![7; own.len()],
-                counts: vec![7; owners],
-            };
-            let routed = Routed {
-                local: &mut to.local,
-                order: &mut to.order,
-                counts: &mut to.counts,
-            };
-            let from = RoutedIds {
-                local: &local,
-                order: &order,
-                counts: &counts,
-            };
-            keep_routed(from, &marks, inside, routed).expect("a part");
-            let want: Vec<i32> = (0..owners as i32)
-                .flat_map(|owner| live(&own).into_iter().filter(move |id| id % owners as i32 == owner))
-                .filter(|id| marked.iter().any(|list| list.contains(id)) == inside)
-                .collect();
-            let kept = to.counts.iter().sum::<i64>() as usize;
-            let found: Vec<i32> = to.order[..kept].iter().map(|place| own[*place as usize]).collect();
-            assert_eq!(found, want);
-            let there: Vec<i32> = want.iter().map(|id| id / owners as i32).collect();
-            assert_eq!(to.local[..kept], there);
-            assert!(to.local[kept..].iter().chain(&to.order[kept..]).all(|x| *x == -1));
-        }
-        for cx in contexts().iter().flatten() {
-            let mut asked = vec![7; 1000];
-            asked_rows(cx, &marks, &mut asked).expect("a list");
-            let mut want: Vec<i32> = routes.iter().flat_map(|Route { local, .. }| live(local)).collect();
-            want.sort_unstable();
-            want.dedup();
-            assert_eq!(live(&asked), want);
-            assert!(asked[want.len()..].iter().all(|id| *id == -1));
-            if !want.is_empty() {
-                assert!(asked_rows(cx, &marks, &mut asked[..want.len() - 1]).is_err());
-            }
         }
     }
 }

@@ -14,8 +14,8 @@ pub struct Fetched<'a> {
     pub rows: Rows, // [U, D]
     /// Factor for products with each row.
     pub factors: &'a [f32], // [U]
-    /// Index of each negative's row, -1 for none.
-    pub places: Mat<i32>, // [P, R]
+    /// Index of each negative's row, -1 for none; the segment's positions come first.
+    pub places: Mat<i32>, // [at least the segment's positions, R]
 }
 
 impl Fetched<'_> {
@@ -29,12 +29,16 @@ impl Fetched<'_> {
     ) -> Outcome {
         check_table(op, "fetched rows", self.rows, cols)?;
         check_len(op, "fetched factors", self.factors.len(), self.rows.rows())?;
-        check_mat(op, "fetched places", self.places, negatives.rows, negatives.cols)?;
+        check_mat(op, "fetched places", self.places, self.places.rows, negatives.cols)?;
+        if self.places.rows < positions.len() {
+            let (expected, got) = (format!("{}", positions.len()), format!("{}", self.places.rows));
+            return Err(fault(FaultKind::Shape, op, "fetched places", expected, got));
+        }
         if self.factors.is_empty() {
             return Err(fault(FaultKind::Shape, op, "fetched rows", "a row at least", "none"));
         }
         // SAFETY: positions are rows of the view.
-        positions.clone().try_for_each(|row| {
+        (0..positions.len()).try_for_each(|row| {
             check_ids(
                 op,
                 "fetched places",
@@ -51,6 +55,25 @@ impl Fetched<'_> {
     pub(super) fn place(place: i32) -> i32 {
         place.max(0)
     }
+}
+
+/// Rows of positives, where ids are not rows of the table: every trained token has one.
+pub(super) fn check_positive_rows(
+    op: &'static str,
+    rows: Option<&[i32]>,
+    positives: &[i32],
+    (fetched, table): (Option<Fetched>, Rows),
+) -> Outcome {
+    let Some(rows) = rows else { return Ok(()) };
+    let input = "positive rows";
+    check_len(op, input, rows.len(), positives.len())?;
+    check_ids(op, input, rows, table.rows(), true)?;
+    let known = positives.iter().zip(rows).all(|(id, row)| *id < 0 || *row >= 0);
+    if known && fetched.is_some() {
+        return Ok(());
+    }
+    let expected = "a row for every positive, and fetched rows of negatives";
+    Err(fault(FaultKind::Argument, op, input, expected, "none"))
 }
 
 /// The positions that a call scores. Segments of a batch are scored in order and give the bits of one call over all.
@@ -107,21 +130,57 @@ pub(super) mod testing {
     use crate::Ctx;
     use crate::embedding::{FetchNegatives, fetch_negatives};
     use crate::loss::Logit;
+    use crate::loss::naive::Problem;
     use crate::mat::MatMut;
     use crate::rows::RowsMut;
+    use crate::testing::Padded;
 
     /// Source of a test's negatives: the table in one call, or rows fetched for each of three segments.
     #[derive(Clone, Copy, PartialEq, Debug)]
     pub enum Source {
         Table,
-        Fetched { half: bool },
+        Fetched {
+            half: bool,
+        },
+        /// Fetched, and the positives in rows of their own, as on several ranks.
+        Apart,
     }
 
-    pub const SOURCES: [Source; 3] = [
+    pub const SOURCES: [Source; 4] = [
         Source::Table,
         Source::Fetched { half: false },
         Source::Fetched { half: true },
+        Source::Apart,
     ];
+    /// Those that give the bits of the table.
+    pub const EXACT: [Source; 2] = [Source::Fetched { half: false }, Source::Apart];
+
+    /// The positives of a problem: a row for each token, the last token's first.
+    pub struct OwnRows {
+        rows: Padded,
+        places: Vec<i32>,
+    }
+
+    impl OwnRows {
+        pub fn new(p: &Problem) -> OwnRows {
+            let [t, d, ..] = p.shape;
+            let row = |id: i32| p.table[id.max(0) as usize * d..].iter().take(d);
+            let rows: Vec<f64> = p.positives.iter().rev().flat_map(|id| row(*id)).copied().collect();
+            let place = |(token, id): (usize, &i32)| if *id < 0 { -1 } else { (t - 1 - token) as i32 };
+            OwnRows {
+                rows: Padded::from(&rows, t, d),
+                places: p.positives.iter().enumerate().map(place).collect(),
+            }
+        }
+
+        /// The table and the positives' rows that a loss is called with.
+        pub fn of(&self, source: Source, table: Rows) -> (Rows, Option<&[i32]>) {
+            match source {
+                Source::Apart => (Rows::F32(self.rows.mat()), Some(&self.places)),
+                _ => (table, None),
+            }
+        }
+    }
 
     /// Rows fetched for a segment.
     pub struct Beside {
@@ -191,8 +250,10 @@ pub(super) mod testing {
         ids: Mat<i32>,
         mut score: impl FnMut(Option<Fetched>, Segment) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Source::Fetched { half } = source else {
-            return score(None, Segment::whole(ids.rows));
+        let half = match source {
+            Source::Table => return score(None, Segment::whole(ids.rows)),
+            Source::Fetched { half } => half,
+            Source::Apart => false,
         };
         let mut sum = 0;
         let ends = [ids.rows / 3, ids.rows / 2, ids.rows];

@@ -11,9 +11,9 @@
 //! The table's gradient is not materialised here: `coef` and `uhat` are its factors, see `embedding_update`.
 
 use super::Logit;
-use super::fetched::{Fetched, Segment};
+use super::fetched::{Fetched, Segment, check_positive_rows};
 use super::objective::Objective;
-use super::stage::{Expected, Stage};
+use super::stage::{Beside, Expected, Stage};
 use super::token::{Scorer, Tile, score_tokens};
 use crate::ctx::Ctx;
 use crate::fault::{FaultKind, Outcome, check_ids, fault};
@@ -35,6 +35,8 @@ pub struct Sampled<'a> {
     pub negatives: Mat<i32>,  // [T, R], -1: no negative here
     /// Rows of the negatives; default: those of the table.
     pub fetched: Option<Fetched<'a>>,
+    /// With fetched rows: the positives' rows in `table`, if ids are those of the whole table.
+    pub positive_rows: Option<&'a [i32]>, // [T]
     /// The tokens to score; outputs of others are unchanged.
     pub segment: Segment<'a>,
     pub logit: Logit,
@@ -49,10 +51,17 @@ pub struct Sampled<'a> {
     pub uhat: MatMut, // [T, D]
 }
 
+impl Sampled<'_> {
+    /// How many ids there are.
+    fn ids(&self) -> usize {
+        self.positive_rows.map_or(self.table.rows(), |_| self.vocabulary)
+    }
+}
+
 /// `logq`: log of the sampling probability of each row's item, subtracted from the logits.
 pub fn sampled_softmax(cx: &Ctx, args: Sampled, logq: Option<&[f32]>) -> Outcome {
     let op = "sampled_softmax";
-    check_vec(op, "logq", logq, args.table.rows())?;
+    check_vec(op, "logq", logq, args.ids())?;
     run(cx, op, args, Objective::Softmax { logq })
 }
 
@@ -95,7 +104,12 @@ fn run(cx: &Ctx, op: &'static str, args: Sampled, objective: Objective) -> Outco
         draws: trained * (1 + args.negatives.cols),
     };
     let stage = match args.fetched {
-        Some(fetched) => Stage::Fetched(fetched, args.table),
+        Some(fetched) => Stage::Fetched(Beside {
+            fetched,
+            first: positions.start,
+            table: args.table,
+            positives: args.positive_rows.unwrap_or(args.positives),
+        }),
         None => Stage::new(cx, args.table, args.logit, expected),
     };
     let scorer = Scorer {
@@ -166,10 +180,11 @@ fn check(op: &'static str, args: &Sampled) -> Outcome {
     args.logit.check(op)?;
     args.mean_over
         .map_or(Ok(()), |n| super::check_positive(op, "mean_over", n))?;
-    check_ids(op, "positives", args.positives, args.table.rows(), true)?;
+    check_ids(op, "positives", args.positives, args.ids(), true)?;
+    check_positive_rows(op, args.positive_rows, args.positives, (args.fetched, args.table))?;
     args.segment.check(op, tokens)?;
     if let Some(fetched) = args.fetched {
         fetched.check(op, width, args.negatives, &args.segment.positions)?;
     }
-    check_id_mat(op, "negatives", args.negatives, args.table.rows())
+    check_id_mat(op, "negatives", args.negatives, args.ids())
 }

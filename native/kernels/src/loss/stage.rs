@@ -17,8 +17,18 @@ const COPY: usize = 2 << 20;
 pub(super) enum Stage<'a> {
     Copy(UnitRows<'a>),
     Table(Rows, Lengths<'a>),
-    /// Fetched negatives; positives are rows of the table.
-    Fetched(Fetched<'a>, Rows),
+    Fetched(Beside<'a>),
+}
+
+/// Fetched rows of negatives, and where the positives are.
+#[derive(Clone, Copy)]
+pub(super) struct Beside<'a> {
+    pub fetched: Fetched<'a>,
+    /// The segment's first token.
+    pub first: usize,
+    pub table: Rows,
+    /// Row of each token's positive.
+    pub positives: &'a [i32], // [T]
 }
 
 /// Factors of the rows.

@@ -1,6 +1,6 @@
 //! The losses against their oracle, staged and unstaged tables, f32 and FP16 rows; the oracle against finite differences.
 
-use super::fetched::testing::{SOURCES, Source, in_segments};
+use super::fetched::testing::{EXACT, OwnRows, SOURCES, Source, in_segments};
 use super::naive::{Gradients, Objective, Problem};
 use super::testing::{ids, logit, table_gradient};
 use super::*;
@@ -90,14 +90,17 @@ fn run_from(cx: &Ctx, p: &Problem, half: bool, source: Source) -> Result<Vec<Pad
         full_softmax(cx, args)?;
         return Ok(vec![Padded::from(&[f64::from(loss)], 1, 1), du, dtable]);
     }
+    let own = OwnRows::new(p);
+    let (positive_table, positive_rows) = own.of(source, table.as_ref());
     in_segments(cx, (source, logit(p)), table.as_ref(), negatives, |fetched, segment| {
         let args = Sampled {
             u: u.mat(),
-            table: table.as_ref(),
+            table: positive_table,
             vocabulary: table.as_ref().rows(),
             positives: &p.positives,
             negatives,
             fetched,
+            positive_rows,
             segment,
             logit: logit(p),
             mean_over: None,
@@ -170,10 +173,12 @@ fn segments_of_fetched_rows_give_the_bits_of_the_table() {
             for normalize in [(true, true), (true, false)] {
                 let p = problem(shape, objective.clone(), normalize);
                 let cx = Ctx::new(2);
-                let fetched = run_from(&cx, &p, false, Source::Fetched { half: false });
                 let table = run(&cx, &p, false).expect("a clean run");
-                for (a, b) in fetched.expect("a clean run").iter().zip(table) {
-                    assert_eq!(a.bits(), b.bits());
+                for source in EXACT {
+                    let fetched = run_from(&cx, &p, false, source).expect("a clean run");
+                    for (a, b) in fetched.iter().zip(&table) {
+                        assert_eq!(a.bits(), b.bits(), "{source:?}");
+                    }
                 }
             }
         }
@@ -303,6 +308,7 @@ fn gradients_add_to_what_is_there_and_the_mean_is_over_what_was_asked() {
         positives: &p.positives,
         negatives: Mat::new(&p.negatives, 6, 4),
         fetched: None,
+        positive_rows: None,
         segment: Segment::whole(6),
         logit: logit(&p),
         mean_over: Some(trained as f32 * 4.0),

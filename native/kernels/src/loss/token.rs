@@ -5,12 +5,12 @@ use super::Logit;
 use super::fetched::Fetched;
 use super::norm::{ThroughNorm, unit_row};
 use super::objective::{Objective, binary, softmax};
-use super::stage::{Lengths, Stage};
+use super::stage::{Beside, Lengths, Stage};
 use super::weighted::Weighted;
 use crate::gathered::{One, add_weighted, dot, dots, prefetch_span, square_norms};
 use crate::isa::Isa;
 use crate::mat::{Grad, Mat, MatMut};
-use crate::rows::{Element, Rows, store_vector};
+use crate::rows::{Element, store_vector};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::with_rows;
 
@@ -84,36 +84,42 @@ pub(super) unsafe fn score_tokens(isa: Isa, stage: &Stage, scorer: &Scorer, tile
             // SAFETY: by this function's contract.
             unsafe { dispatch(isa, Tokens { table, lengths, prefetch, apart: None, scorer, tile }) }
         }),
-        Stage::Fetched(fetched, positives) => with_rows!(Rows, fetched.rows, table => {
-            let prefetch = table.cols * fetched.rows.bytes_per_element() < SHORT;
-            let lengths = &Lengths::Given(fetched.factors);
-            let apart = Some(Apart { places: fetched.places, positives: *positives });
+        Stage::Fetched(beside) => with_rows!(Rows, beside.fetched.rows, table => {
+            let prefetch = table.cols * beside.fetched.rows.bytes_per_element() < SHORT;
+            let lengths = &Lengths::Given(beside.fetched.factors);
+            let apart = Some(*beside);
             // SAFETY: by this function's contract.
             unsafe { dispatch(isa, Tokens { table, lengths, prefetch, apart, scorer, tile }) }
         }),
     }
 }
 
-/// For fetched rows: the indices of the negatives' rows, and the table with the positives.
-#[derive(Clone, Copy)]
-struct Apart {
-    places: Mat<i32>,
-    positives: Rows,
-}
-
-impl Apart {
-    /// Copies the positive's row to `own`; returns its factor.
+impl Beside<'_> {
+    /// Indices of the rows of a token's negatives; none beyond the segment.
     ///
     /// # Safety
-    /// This CPU has `V`'s instructions; the id is a row of the positives' table, and `own` holds a row rounded up to whole
-    /// vectors.
+    /// The token is one of the segment, or the next.
     #[inline(always)]
-    unsafe fn positive<V: Simd>(&self, positive: i32, logit: &Logit, own: &mut [f32]) -> f32 {
-        let cols = self.positives.cols();
-        // SAFETY: the caller's id is a row; `own` holds whole vectors.
+    unsafe fn places(&self, t: usize) -> &[i32] {
+        let row = t - self.first;
+        if row == self.fetched.places.rows {
+            return &[];
+        }
+        // SAFETY: `row` is a row of the places.
+        unsafe { self.fetched.places.row(row) }
+    }
+
+    /// Copies the row of a token's positive to `own`; returns its factor.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; the token is trained, and `own` holds a row rounded up to whole vectors.
+    #[inline(always)]
+    unsafe fn positive<V: Simd>(&self, t: usize, logit: &Logit, own: &mut [f32]) -> f32 {
+        let cols = self.table.cols();
+        // SAFETY: the positive has a row; `own` holds whole vectors.
         unsafe {
-            with_rows!(Rows, self.positives, rows => {
-                unit_row::<V, _>(rows.row(positive as usize).as_ptr(), cols, None, own)
+            with_rows!(Rows, self.table, rows => {
+                unit_row::<V, _>(rows.row(self.positives[t] as usize).as_ptr(), cols, None, own)
             });
             match logit.normalize_item {
                 true => 1.0 / dot::<V>(own.as_ptr(), own.as_ptr(), cols).sqrt().max(logit.eps),
@@ -129,7 +135,7 @@ struct Tokens<'a, E> {
     lengths: &'a Lengths<'a>,
     /// Whether rows are worth prefetching.
     prefetch: bool,
-    apart: Option<Apart>,
+    apart: Option<Beside<'a>>,
     scorer: &'a Scorer<'a>,
     tile: Tile<'a>,
 }
@@ -175,7 +181,7 @@ impl<E: Element> Kernel for Tokens<'_, E> {
                         None => &*drawn,
                         Some(apart) => {
                             places.fill(0);
-                            let named = apart.places.row(t).iter();
+                            let named = apart.places(t).iter();
                             places[1..]
                                 .iter_mut()
                                 .zip(named)
@@ -191,7 +197,7 @@ impl<E: Element> Kernel for Tokens<'_, E> {
                     };
                     rows.logits::<V>(scorer, uhat, logits, factors);
                     if let Some(apart) = apart {
-                        factors[0] = apart.positive::<V>(positive, &scorer.logit, own);
+                        factors[0] = apart.positive::<V>(t, &scorer.logit, own);
                         let product = dot::<V>(uhat.as_ptr(), own.as_ptr(), cols) * factors[0];
                         logits[0] = product * (1.0 / scorer.logit.temperature);
                         for j in (1..draws).filter(|j| keep[*j] == 0.0) {
@@ -209,7 +215,10 @@ impl<E: Element> Kernel for Tokens<'_, E> {
                     };
                     finish::<V>(scorer, weights, factors, coef);
                     let ahead = prefetch_next && t + 1 < scorer.u.rows;
-                    let next = ahead.then(|| apart.map_or(scorer.negatives, |apart| apart.places).row(t + 1));
+                    let next = ahead.then(|| match &apart {
+                        None => scorer.negatives.row(t + 1),
+                        Some(apart) => apart.places(t + 1),
+                    });
                     if apart.is_some() {
                         let positive = One(own.as_ptr(), std::mem::take(&mut weights[0]));
                         add_weighted::<V, f32>(&positive, cols, gradient.as_mut_ptr());

@@ -22,6 +22,10 @@ const CHUNK: usize = 16;
 pub(super) struct Group<'a> {
     pub u: Mat,
     pub positives: &'a [i32],
+    /// Row of each token's positive.
+    pub positive_rows: &'a [i32],
+    /// The segment's first group.
+    pub first: usize,
     pub members: Mat<i32>,
     pub negatives: Mat<i32>,
     /// The rows of positives.
@@ -44,18 +48,17 @@ impl Group<'_> {
         member < 0 || self.positives[member as usize] < 0
     }
 
-    /// Copies a positive's row to `own`; returns its factor.
+    /// Copies the row of a token's positive to `own`; returns its factor.
     ///
     /// # Safety
-    /// This CPU has `V`'s instructions; the id is a row of the positives' table, and `own` holds a row rounded up to whole
-    /// vectors.
+    /// This CPU has `V`'s instructions; the token is trained, and `own` holds a row rounded up to whole vectors.
     #[inline(always)]
-    unsafe fn positive<V: Simd>(&self, id: i32, own: &mut [f32]) -> f32 {
+    unsafe fn positive<V: Simd>(&self, token: usize, own: &mut [f32]) -> f32 {
         let cols = self.u.cols;
-        // SAFETY: the caller's id is a row; `own` holds whole vectors.
+        // SAFETY: the positive has a row; `own` holds whole vectors.
         unsafe {
             with_rows!(Rows, self.table, table => {
-                unit_row::<V, _>(table.row(id as usize).as_ptr(), cols, None, own)
+                unit_row::<V, _>(table.row(self.positive_rows[token] as usize).as_ptr(), cols, None, own)
             });
             match self.logit.normalize_item {
                 true => 1.0 / dot::<V>(own.as_ptr(), own.as_ptr(), cols).sqrt().max(self.logit.eps),
@@ -120,7 +123,7 @@ impl<E: Element> Kernel for Groups<'_, E> {
                 }
                 if let Some(fetched) = &group.fetched {
                     places.fill(0);
-                    let named = fetched.places.row(g).iter();
+                    let named = fetched.places.row(g - group.first).iter();
                     places
                         .iter_mut()
                         .zip(named)
@@ -136,7 +139,7 @@ impl<E: Element> Kernel for Groups<'_, E> {
                         let token = member as usize;
                         scales[i] = unit_row::<V, f32>(group.u.row(token).as_ptr(), cols, eps, row);
                         targets[i] = group.positives[token];
-                        lengths[i] = group.positive::<V>(targets[i], &mut own[i * width..][..width]);
+                        lengths[i] = group.positive::<V>(token, &mut own[i * width..][..width]);
                         seen.turn_to(token);
                         for (j, &id) in ids.iter().enumerate() {
                             let ownerless = group.share == Share::Scalars && group.is_absent(members[j / per]);

@@ -14,7 +14,7 @@ mod group;
 mod tests;
 
 use super::Logit;
-use super::fetched::{Fetched, Segment};
+use super::fetched::{Fetched, Segment, check_positive_rows};
 use super::history::{Mask, check_members};
 use super::objective::Objective;
 use super::sampled::gbce_beta;
@@ -64,6 +64,8 @@ pub struct Shared<'a> {
     pub negatives: Mat<i32>, // [G, N] draws of member 0, then of member 1, ...; -1: none
     /// Rows of the negatives; default: those of the table.
     pub fetched: Option<Fetched<'a>>,
+    /// With fetched rows: the positives' rows in `table`, if ids are those of the whole table.
+    pub positive_rows: Option<&'a [i32]>, // [T]
     /// The groups to score; outputs of others are unchanged.
     pub segment: Segment<'a>,
     pub mask: Mask<'a>,
@@ -120,6 +122,8 @@ pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
         let group = Group {
             u: args.u,
             positives: args.positives,
+            positive_rows: args.positive_rows.unwrap_or(args.positives),
+            first: positions.start,
             members: args.members,
             negatives: args.negatives,
             table: args.table,
@@ -164,6 +168,7 @@ pub fn shared_loss(cx: &Ctx, args: Shared) -> Outcome {
 fn check(args: &Shared) -> Outcome {
     let (tokens, width) = (args.u.rows, args.u.cols);
     let (groups, k, draws) = (args.members.rows, args.members.cols, args.negatives.cols);
+    let ids = args.positive_rows.map_or(args.table.rows(), |_| args.vocabulary);
     if k == 0 || k > MOST || draws % k != 0 {
         let got = format!("{k} members, {draws} draws");
         let expected = format!("1 to {MOST} members and as many draws of each");
@@ -191,12 +196,13 @@ fn check(args: &Shared) -> Outcome {
     args.mask.check(OP, tokens)?;
     args.logit.check(OP)?;
     if let SharedObjective::Softmax { logq } = args.objective {
-        check_vec(OP, "logq", logq, args.table.rows())?;
+        check_vec(OP, "logq", logq, ids)?;
     }
     args.mean_over
         .map_or(Ok(()), |n| super::check_positive(OP, "mean_over", n))?;
-    check_ids(OP, "positives", args.positives, args.table.rows(), true)?;
-    check_id_mat(OP, "negatives", args.negatives, args.table.rows())
+    check_ids(OP, "positives", args.positives, ids, true)?;
+    check_positive_rows(OP, args.positive_rows, args.positives, (args.fetched, args.table))?;
+    check_id_mat(OP, "negatives", args.negatives, ids)
 }
 
 /// No token twice: tasks write the gradients of their own tokens.
