@@ -64,12 +64,16 @@ export class FaultFinder {
       return undefined;
     }
     if (line.startsWith(MARK)) {
-      const fault: RankFault = JSON.parse(line.slice(MARK.length));
-      this.#faults.push(fault);
+      this.add(JSON.parse(line.slice(MARK.length)));
       return undefined;
     }
     this.#readBanner(line);
     return NOISE.test(line) ? undefined : line;
+  }
+
+  /** A report that a rank has sent. */
+  add(fault: RankFault): void {
+    this.#faults.push(fault);
   }
 
   #readBanner(line: string): void {

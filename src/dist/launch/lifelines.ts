@@ -1,18 +1,30 @@
-// A silent connection from every rank to the launcher. When a rank dies, its connection closes before MPI notices and ends
-// the other ranks, so the first one to break identifies the rank. (MPICH may name any rank that it killed.)
+// A connection from every rank to the launcher. When a rank dies, its connection closes before MPI notices and ends the other
+// ranks, so the first one to break identifies the rank. (MPICH may name any rank that it killed.) Faults are reported over it:
+// mpirun may end a job before it has forwarded what a rank printed last.
+//
+// Lines of a rank: `<token> <rank>`, then any of `fault <JSON>`, which is answered by a line, and `goodbye`. A rank whose
+// JavaScript is stuck opens a second connection (native/binding/src/ranks/report.rs).
 
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { hostname } from 'node:os';
+import { createInterface } from 'node:readline';
+import type { RankFault } from './faults.js';
 
 const VARIABLE = 'TURBOGR_LIFELINE';
+const FAULT = 'fault ';
 /** Sent by a rank that leaves regularly. */
-const GOODBYE = 'goodbye\n';
+const GOODBYE = 'goodbye';
+/** How long a rank waits for the launcher to confirm a report. */
+const PATIENCE_MS = 1000;
 
 /** The launcher's side. */
 export class Lifelines {
   /** The rank whose connection broke first. */
   broken: number | undefined;
+  /** Called for every fault that a rank reports. */
+  onFault: (fault: RankFault) => void = () => undefined;
   readonly environment: Readonly<Record<string, string>>;
   readonly #server: Server;
 
@@ -38,15 +50,28 @@ export class Lifelines {
   }
 
   #hold(socket: Socket, token: string): void {
-    let heard = '';
+    let rank: number | undefined;
+    /** Said goodbye, or said why it ends: its end is no news. */
+    let excused = false;
     socket.unref();
-    socket.on('data', chunk => (heard += String(chunk)));
+    const lines = createInterface({ input: socket });
+    lines.on('line', line => {
+      if (rank === undefined) {
+        const [said, number] = line.split(' ');
+        if (said === token) rank = Number(number);
+        else socket.destroy();
+      } else if (line.startsWith(FAULT)) {
+        excused = true;
+        this.onFault(JSON.parse(line.slice(FAULT.length)));
+        socket.write('heard\n');
+      } else if (line === GOODBYE) excused = true;
+    });
     // 'end', as soon as the peer is gone: 'close' events of several connections come in any order.
     const onBreak = () => {
-      const [said, rank] = heard.split(/\s/);
-      if (said === token && !heard.endsWith(GOODBYE)) this.broken ??= Number(rank);
+      if (rank !== undefined && !excused) this.broken ??= rank;
     };
-    socket.on('end', onBreak).on('error', onBreak);
+    socket.on('end', onBreak);
+    lines.on('error', onBreak); // the socket's
   }
 
   close(): void {
@@ -54,13 +79,32 @@ export class Lifelines {
   }
 }
 
-/** The rank's side: keeps the connection open until the returned function is called or the process ends. */
-export function holdLifeline(rank: number, env: NodeJS.ProcessEnv = process.env): () => void {
-  const [, host, port, token] = /^(.+):(\d+):(.+)$/.exec(env[VARIABLE] ?? '') ?? [];
-  if (host === undefined || token === undefined) return () => undefined;
-  const socket = connect({ host, port: Number(port) });
-  socket.on('error', () => undefined); // launcher not reachable: MPI's own report must suffice
-  socket.unref();
-  socket.write(`${token} ${rank}\n`);
-  return () => socket.end(GOODBYE);
+/** The rank's side: open until it is closed or the process ends. */
+export class Lifeline {
+  readonly #socket: Socket | undefined;
+
+  constructor(rank: number, env: NodeJS.ProcessEnv = process.env) {
+    const [, host, port, token] = /^(.+):(\d+):(.+)$/.exec(env[VARIABLE] ?? '') ?? [];
+    if (host === undefined || token === undefined) return;
+    this.#socket = connect({ host, port: Number(port) });
+    this.#socket.on('error', () => undefined); // launcher not reachable: MPI's own report must suffice
+    this.#socket.unref();
+    this.#socket.write(`${token} ${rank}\n`);
+  }
+
+  /** Whether the launcher has confirmed it. */
+  async report(fault: RankFault): Promise<boolean> {
+    if (!this.#socket?.writable) return false;
+    this.#socket.write(`${FAULT}${JSON.stringify(fault)}\n`);
+    try {
+      await once(this.#socket, 'data', { signal: AbortSignal.timeout(PATIENCE_MS) });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  close(): void {
+    this.#socket?.end(`${GOODBYE}\n`);
+  }
 }

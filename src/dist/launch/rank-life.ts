@@ -9,7 +9,7 @@ import { abortRanks } from '../../native/ranks.js';
 import { UserError } from '../../util/errors.js';
 import { FAULT_CODE, faultLine, helloLine } from './faults.js';
 import { joinRanks, launchedRank, type Ranks } from './join-ranks.js';
-import { holdLifeline } from './lifelines.js';
+import { Lifeline } from './lifelines.js';
 import { STOP_LINE } from './run-job.js';
 
 /** Exit code for errors that the user must fix. */
@@ -30,16 +30,16 @@ function launched(): boolean {
 export async function withRanks<T>(work: (ranks: Ranks) => Promise<T>): Promise<T> {
   const ranks = join();
   const { rank, size } = ranks.world;
-  const letGo = holdLifeline(rank);
+  const lifeline = new Lifeline(rank);
   try {
     const result = await work(ranks);
     await gatherJson(ranks.world, 'done'); // a rank that has left sends no heartbeat: all leave together
-    letGo();
+    lifeline.close();
     ranks.close();
     return result;
   } catch (error) {
     if (size === 1) throw error;
-    return await failRank(rank, error);
+    return await failRank(rank, error, lifeline);
   }
 }
 
@@ -74,13 +74,14 @@ export function onStopRequest(rank: number, stop: () => void): void {
 }
 
 /** Ends the job of all ranks because of an error on this one. Does not return. */
-async function failRank(rank: number, error: unknown): Promise<never> {
+async function failRank(rank: number, error: unknown, lifeline: Lifeline): Promise<never> {
   const final = error instanceof UserError;
   const cause = final ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error);
   const host = hostname();
   if (launched()) {
     const remedy = final ? { remedy: error.remedy } : {};
-    process.stderr.write(`${faultLine({ rank, host, by: rank, cause, final, ...remedy })}\n`);
+    const fault = { rank, host, by: rank, cause, final, ...remedy };
+    if (!(await lifeline.report(fault))) process.stderr.write(`${faultLine(fault)}\n`);
     await sleep(POLITENESS_MS);
   } else {
     if (rank !== 0) await sleep(POLITENESS_MS);

@@ -47,7 +47,7 @@ interface Ended {
   interrupted: boolean;
 }
 
-async function runOnce({ command, arguments: given, environment }: JobCommand): Promise<Ended> {
+async function runOnce({ command, arguments: given, environment, lifelines }: JobCommand): Promise<Ended> {
   const finder = new FaultFinder();
   // Its own process group: the terminal's Ctrl-C must not reach mpirun, which would kill the ranks.
   const child = spawn(command, given, {
@@ -60,12 +60,19 @@ async function runOnce({ command, arguments: given, environment }: JobCommand): 
     end(child, 'SIGKILL');
     for (const output of [child.stdout, child.stderr]) output.destroy(); // ssh connections to the lost host hold them open too
   };
+  const waitIfReported = () => {
+    if (finder.reported) patience ??= setTimeout(giveUp, GRACE_MS);
+  };
   const pass = (from: Readable, to: Writable) =>
     createInterface({ input: from }).on('line', line => {
       const passed = finder.take(line);
       if (passed !== undefined) to.write(`${passed}\n`);
-      if (finder.reported) patience ??= setTimeout(giveUp, GRACE_MS);
+      waitIfReported();
     });
+  lifelines.onFault = fault => {
+    finder.add(fault);
+    waitIfReported();
+  };
   pass(child.stdout, process.stdout); // MPICH prints its banners there
   pass(child.stderr, process.stderr);
   let interrupted = false;

@@ -1,6 +1,7 @@
 //! This process as one of several ranks: MPI loaded at run time, one thread that calls it, one that watches. Process-wide, like
 //! MPI.
 
+mod report;
 pub mod shim;
 mod transport;
 mod watch;
@@ -137,8 +138,8 @@ pub fn pulse() {
     }
 }
 
-/// Starts watching. A fault is written to stderr as one line: text, or JSON after `::turbogr-fault` for a launcher that selects
-/// among those of several ranks.
+/// Starts watching. A fault is reported as one line: text on stderr, or JSON for a launcher that selects among those of several
+/// ranks.
 pub fn watch(patience: Duration, json: bool, code: i32) -> Outcome {
     let transport = transport()?;
     let world = &transport.world;
@@ -162,10 +163,11 @@ pub fn watch(patience: Duration, json: bool, code: i32) -> Outcome {
         };
         if json {
             let host = &world.hosts[about];
-            say(&format!(
-                "::turbogr-fault {{\"rank\":{about},\"host\":{host:?},\"by\":{},\"cause\":{cause:?}}}",
-                world.rank
-            ));
+            let by = world.rank;
+            report::report(
+                by,
+                format!("{{\"rank\":{about},\"host\":{host:?},\"by\":{by},\"cause\":{cause:?}}}"),
+            );
         } else {
             say(&format!("turbogr: {}: {cause}; the job ends", named(about)));
         }
