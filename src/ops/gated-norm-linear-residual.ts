@@ -43,6 +43,7 @@ export function gatedNormLinearResidual(
   const stats = device.tensor([tokens, 2]);
   // Dropout decisions for backward, one bit per element, provided that no two rows share a 64-bit word.
   const mask = dropout && o.cols % 64 === 0 ? device.tensor([1, (tokens * o.cols) / 64], 'i64') : undefined;
+  const weight = tape.weight(w, 'forward');
   device
     .call('gated_norm_linear_residual_forward')
     .tensor(u)
@@ -51,7 +52,7 @@ export function gatedNormLinearResidual(
     .number(eps)
     .dropout(dropout)
     .tensor(mask)
-    .tensor(w.value)
+    .tensor(weight)
     .tensor(bias?.value)
     .tensor(x)
     .tensor(y)
@@ -66,6 +67,7 @@ export function gatedNormLinearResidual(
       const dO = tape.someTarget(o);
       const dw = w.gradTarget();
       const db = bias?.gradTarget();
+      const transposed = tape.weight(w, 'backward');
       device
         .call('gated_norm_linear_residual_backward')
         .tensor(u)
@@ -73,7 +75,7 @@ export function gatedNormLinearResidual(
         .number(NORMS.indexOf(norm))
         .dropout(dropout)
         .tensor(mask)
-        .tensor(w.value)
+        .tensor(transposed)
         .tensor(stats)
         .tensor(dy)
         .grad(du)

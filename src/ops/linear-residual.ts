@@ -32,11 +32,12 @@ export function linearResidual(
   const dropIn = tape.dropout(options.dropIn ?? 0);
   const dropOut = tape.dropout(options.dropOut ?? 0);
   const y = tape.output(x.rows, width);
+  const weight = tape.weight(w, 'forward');
   device
     .call('linear_residual_forward')
     .tensor(x)
     .dropout(dropIn)
-    .tensor(w.value)
+    .tensor(weight)
     .tensor(bias?.value)
     .dropout(dropOut)
     .tensor(residual)
@@ -49,11 +50,12 @@ export function linearResidual(
       const dx = tape.someTarget(x);
       const dw = w.gradTarget();
       const db = bias?.gradTarget();
+      const transposed = tape.weight(w, 'backward');
       device
         .call('linear_residual_backward')
         .tensor(x)
         .dropout(dropIn)
-        .tensor(w.value)
+        .tensor(transposed)
         .dropout(dropOut)
         .tensor(dy)
         .grad(dx)

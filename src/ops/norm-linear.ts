@@ -2,7 +2,7 @@
 //
 // T tokens, D input width, N output width.
 
-import type { Layout, Tensor } from '../tensor/tensor.js';
+import { type Layout, PANEL, type Tensor } from '../tensor/tensor.js';
 import type { Parameter } from './parameter.js';
 import { expectShape } from './shape-rule.js';
 import type { Tape } from './tape.js';
@@ -27,9 +27,6 @@ export interface NormLinearOptions {
   headWidths?: readonly number[];
 }
 
-/** Columns per panel, see `Layout`. */
-const PANEL = 16;
-
 /** Layout of a projection with heads of these widths: panels, unless a panel would span two heads. */
 export function headLayout(widths: readonly number[]): Layout {
   return widths.length > 0 && widths.every(width => width % PANEL === 0) ? 'panels' : 'rows';
@@ -45,13 +42,14 @@ export function normLinear(tape: Tape, x: Tensor<'f32'>, w: Parameter, options: 
   const y = tape.output(tokens, width, headLayout(headWidths));
   const stats = device.tensor([tokens, 2]);
   const z = act === 'silu' && tape.training ? device.tensor(y.shape, 'f32', y.layout) : undefined;
+  const weight = tape.weight(w, 'forward');
   device
     .call('norm_linear_forward')
     .tensor(x)
     .number(NORMS.indexOf(norm))
     .number(eps)
     .dropout(dropout)
-    .tensor(w.value)
+    .tensor(weight)
     .tensor(bias?.value)
     .number(ACTS.indexOf(act))
     .tensor(y)
@@ -66,12 +64,13 @@ export function normLinear(tape: Tape, x: Tensor<'f32'>, w: Parameter, options: 
       const dx = tape.gradTarget(x);
       const dw = w.gradTarget();
       const db = bias?.gradTarget();
+      const transposed = tape.weight(w, 'backward');
       device
         .call('norm_linear_backward')
         .tensor(x)
         .number(NORMS.indexOf(norm))
         .dropout(dropout)
-        .tensor(w.value)
+        .tensor(transposed)
         .number(ACTS.indexOf(act))
         .tensor(act === 'relu' ? y : z)
         .tensor(stats)

@@ -17,14 +17,16 @@ export function swigluLinearResidual(
   expectShape('swiglu_linear_residual', 'h', h, h.rows, 2 * inner);
   expectShape('swiglu_linear_residual', 'x', x, h.rows, width);
   const y = tape.output(h.rows, width);
-  device.call('swiglu_linear_residual_forward').tensor(h).tensor(w.value).tensor(x).tensor(y).submit();
+  const weight = tape.weight(w, 'forward');
+  device.call('swiglu_linear_residual_forward').tensor(h).tensor(weight).tensor(x).tensor(y).submit();
   tape.record({
     outputs: [y],
     backward() {
       const dy = tape.grad(y);
       const dh = tape.someTarget(h);
       const dw = w.gradTarget();
-      device.call('swiglu_linear_residual_backward').tensor(h).tensor(w.value).tensor(dy).grad(dh).grad(dw).submit();
+      const transposed = tape.weight(w, 'backward');
+      device.call('swiglu_linear_residual_backward').tensor(h).tensor(transposed).tensor(dy).grad(dh).grad(dw).submit();
       tape.passGrad(y, x);
     },
   });

@@ -9,6 +9,8 @@ import type { Device } from '../native/device.js';
 import type { Layout, Shape, Tensor } from '../tensor/tensor.js';
 import { TurboError } from '../tensor/turbo-error.js';
 import { GradBuffer } from './grad-buffer.js';
+import type { PackedWeights, Pass } from './pack-weight.js';
+import type { Parameter } from './parameter.js';
 
 export interface TapeOptions {
   /** Record nodes for backward and apply dropout. Otherwise intermediates are freed by `scope`. */
@@ -16,6 +18,8 @@ export interface TapeOptions {
   /** Random numbers are a pure function of seed, step and the op's position in the step. */
   seed?: number;
   step?: number;
+  /** Weights that several tapes share; otherwise every product packs its own. */
+  packed?: PackedWeights | undefined;
 }
 
 export interface Node {
@@ -32,6 +36,7 @@ export class Tape {
   readonly training: boolean;
   readonly #seed: number;
   readonly #step: number;
+  readonly #packed: PackedWeights | undefined;
   #purpose = 0;
   #nodes: Node[] = [];
   readonly #grads = new Map<Tensor, GradBuffer>();
@@ -48,6 +53,7 @@ export class Tape {
     this.training = options.training;
     this.#seed = options.seed ?? 0;
     this.#step = options.step ?? 0;
+    this.#packed = options.packed;
   }
 
   // For ops
@@ -70,6 +76,11 @@ export class Tape {
   own<T extends { dispose(): void }>(thing: T): T {
     this.#owned.push(thing);
     return thing;
+  }
+
+  /** A layer's weight, packed for the pass that reads it if this tape shares packed weights. */
+  weight(w: Parameter, pass: Pass): Tensor<'f32'> {
+    return this.#packed?.of(w, pass) ?? w.value;
   }
 
   /** Records a node; when not training, frees its saved tensors. */

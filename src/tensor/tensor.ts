@@ -6,6 +6,8 @@ export type Shape = readonly [rows: number, cols: number];
 
 /** `rows`: row-major. `panels`: blocks of 16 columns, each row-major: all rows of the first 16 columns, then of the next. */
 export type Layout = 'rows' | 'panels';
+/** Columns of a panel. */
+export const PANEL = 16;
 
 /** What a tensor needs from its device. */
 export interface TensorHome {

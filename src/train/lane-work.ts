@@ -11,6 +11,7 @@ import type { Draws } from '../negatives/negative-sampler.js';
 import type { WantedRows } from '../negatives/negative-segments.js';
 import type { Model } from '../nn/model.js';
 import type { MaskedEvents } from '../ops/mask-negatives.js';
+import type { PackedWeights } from '../ops/pack-weight.js';
 import { readAhead } from '../ops/read-ahead.js';
 import type { RowSource } from '../ops/row-source.js';
 import { spreadRows } from '../ops/half-rows.js';
@@ -32,6 +33,8 @@ export interface LaneOptions {
   key: number;
   /** Number of random ops in the encoder: the draw of negatives is keyed after them, although it may run before. */
   encoderDraws: number;
+  /** Weights that the lanes of the step share. */
+  packed?: PackedWeights | undefined;
   /** Fetches copies of rows by ascending ids, which it takes ownership of; if absent, the lane reads the table itself. */
   fetch?: ((ids: Tensor<'i32'>, stream: StreamName) => RowFetch) | undefined;
   /** The same in FP16, for rows of negatives; if absent, they are fetched with the others. */
@@ -65,9 +68,9 @@ export class LaneWork {
   #rowStream: StreamName = 'compute';
 
   constructor(options: LaneOptions) {
-    const { device, seed, key } = options;
+    const { device, seed, key, packed } = options;
     this.#options = options;
-    this.#tape = new Tape(device, { training: true, seed, step: key });
+    this.#tape = new Tape(device, { training: true, seed, step: key, packed });
     this.#logq = options.objective.logq;
   }
 

@@ -11,6 +11,7 @@ import {
   type Trained,
 } from '../optim/gradients.js';
 import type { GradientsToApply, Optimizer, StepRates } from '../optim/optimizer.js';
+import { PackedWeights } from '../ops/pack-weight.js';
 import type { RowList } from '../ops/row-list.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
 import { LaneGradients } from './lane-gradients.js';
@@ -68,6 +69,8 @@ export class StepRun {
   readonly #range: LaneRange;
   readonly #work = new Map<number, LaneWork>();
   readonly #rows: StepRows;
+  /** Where several lanes of this rank use the weights before they change. */
+  readonly #packed: PackedWeights | undefined;
   readonly #sum: LaneGradients;
   readonly #losses: (Promise<Float32Array> | undefined)[] = [];
   readonly #counts: Promise<BigInt64Array>[] = [];
@@ -88,6 +91,7 @@ export class StepRun {
     this.#range = lanesOf(input.lanes, rank, size);
     this.#summed = this.#range.from;
     this.#rows = new StepRows(parts, { step: input.rates.step, laneTokens: input.laneTokens });
+    if (this.#range.to - this.#range.from > 1) this.#packed = new PackedWeights(parts.device);
     this.#sum = new LaneGradients(input.lanes, parts.gradients, parts.trained);
   }
 
@@ -140,6 +144,7 @@ export class StepRun {
     const { rankSum, replicaCheck } = this.#parts;
     const { lanes, rates } = this.#input;
     this.#begin('apply', 'compute');
+    this.#packed?.dispose();
     this.#skipTo(this.#range.to);
     let agreed = wishes;
     let total: GradientsToApply | undefined;
@@ -196,6 +201,7 @@ export class StepRun {
       ...this.#parts,
       input: batches[lane]!,
       key: rates.step * lanes + lane,
+      packed: this.#packed,
       fetch: this.#parts.staged ? (ids, stream) => this.#rows.fetch(ids, round, stream) : undefined,
       fetchHalves: this.#parts.halves ? (ids, stream) => this.#rows.fetchHalves(ids, round, stream) : undefined,
       fetchSegment: this.#parts.segmented

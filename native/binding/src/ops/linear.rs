@@ -1,11 +1,13 @@
-//! Fused linear layers: `norm_linear`, `gated_norm_linear_residual`, `swiglu_linear_residual`, `linear_residual`.
+//! Fused linear layers: `norm_linear`, `gated_norm_linear_residual`, `swiglu_linear_residual`, `linear_residual`; `pack_weight`.
 
 use super::norm::NORMS;
 use crate::args::Args;
 use crate::fault::Outcome;
+use turbogr_kernels::linear::pack_weight::{self, Pass};
 use turbogr_kernels::linear::{Act, gated_norm_linear_residual, linear_residual, norm_linear, swiglu_linear_residual};
 
 const ACTS: [Act; 3] = [Act::None, Act::Silu, Act::Relu];
+const PASSES: [Pass; 2] = [Pass::Forward, Pass::Backward];
 
 pub fn norm_linear_forward(args: &mut Args) -> Outcome {
     let work = norm_linear::Forward {
@@ -13,7 +15,7 @@ pub fn norm_linear_forward(args: &mut Args) -> Outcome {
         norm: args.choice("norm", &NORMS)?,
         eps: args.f32("eps")?,
         dropout: args.dropout()?,
-        w: args.mat("w")?,
+        w: args.panels("w")?,
         bias: args.slice_opt("bias")?,
         act: args.choice("act", &ACTS)?,
         y: args.panels_mut("y")?,
@@ -28,7 +30,7 @@ pub fn norm_linear_backward(args: &mut Args) -> Outcome {
         x: args.mat("x")?,
         norm: args.choice("norm", &NORMS)?,
         dropout: args.dropout()?,
-        w: args.mat("w")?,
+        w: args.panels("w")?,
         act: args.choice("act", &ACTS)?,
         saved: args.panels_opt("saved")?,
         stats: args.mat("stats")?,
@@ -48,7 +50,7 @@ pub fn gated_norm_linear_residual_forward(args: &mut Args) -> Outcome {
         eps: args.f32("eps")?,
         dropout: args.dropout()?,
         mask: args.mat_mut_of_opt("mask")?,
-        w: args.mat("w")?,
+        w: args.panels("w")?,
         bias: args.slice_opt("bias")?,
         x: args.mat("x")?,
         y: args.mat_mut("y")?,
@@ -64,7 +66,7 @@ pub fn gated_norm_linear_residual_backward(args: &mut Args) -> Outcome {
         norm: args.choice("norm", &NORMS)?,
         dropout: args.dropout()?,
         mask: args.mat_of_opt("mask")?,
-        w: args.mat("w")?,
+        w: args.panels("w")?,
         stats: args.mat("stats")?,
         dy: args.mat("dy")?,
         du: args.panels_grad("du")?,
@@ -78,7 +80,7 @@ pub fn gated_norm_linear_residual_backward(args: &mut Args) -> Outcome {
 pub fn swiglu_linear_residual_forward(args: &mut Args) -> Outcome {
     let work = swiglu_linear_residual::Forward {
         h: args.mat("h")?,
-        w: args.mat("w")?,
+        w: args.panels("w")?,
         x: args.mat("x")?,
         y: args.mat_mut("y")?,
     };
@@ -88,7 +90,7 @@ pub fn swiglu_linear_residual_forward(args: &mut Args) -> Outcome {
 pub fn swiglu_linear_residual_backward(args: &mut Args) -> Outcome {
     let work = swiglu_linear_residual::Backward {
         h: args.mat("h")?,
-        w: args.mat("w")?,
+        w: args.panels("w")?,
         dy: args.mat("dy")?,
         dh: args.grad("dh")?,
         dw: args.grad("dw")?,
@@ -100,7 +102,7 @@ pub fn linear_residual_forward(args: &mut Args) -> Outcome {
     let work = linear_residual::Forward {
         x: args.mat("x")?,
         drop_in: args.dropout()?,
-        w: args.mat("w")?,
+        w: args.panels("w")?,
         bias: args.slice_opt("bias")?,
         drop_out: args.dropout()?,
         residual: args.mat("residual")?,
@@ -113,7 +115,7 @@ pub fn linear_residual_backward(args: &mut Args) -> Outcome {
     let work = linear_residual::Backward {
         x: args.mat("x")?,
         drop_in: args.dropout()?,
-        w: args.mat("w")?,
+        w: args.panels("w")?,
         drop_out: args.dropout()?,
         dy: args.mat("dy")?,
         dx: args.grad("dx")?,
@@ -121,4 +123,11 @@ pub fn linear_residual_backward(args: &mut Args) -> Outcome {
         db: args.grad_opt("db")?,
     };
     args.work(move |site| Ok(linear_residual::backward(site.cx, work)?))
+}
+
+pub fn pack_weight(args: &mut Args) -> Outcome {
+    let w = args.mat("w")?;
+    let pass = args.choice("pass", &PASSES)?;
+    let to = args.panels_mut("to")?;
+    args.work(move |site| Ok(pack_weight::pack_weight(site.cx, w, pass, to)?))
 }

@@ -46,6 +46,7 @@ pub const OPS: &[Op] = &[
     ),
     op("linear_residual_forward", linear::linear_residual_forward),
     op("linear_residual_backward", linear::linear_residual_backward),
+    op("pack_weight", linear::pack_weight),
     op("norm_forward", norm::norm_forward),
     op("norm_backward", norm::norm_backward),
     op("l2_norm_forward", norm::l2_norm_forward),

@@ -17,5 +17,6 @@ mod tile;
 
 pub use multiply::{Finish, Right, Shape, multiply};
 pub use outer::outer;
+pub use pack::PackPanel;
 pub use source::{Source, row_as_it_is, rows_ahead};
 pub use tile::{Tile, tile};

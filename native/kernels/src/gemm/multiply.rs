@@ -1,11 +1,12 @@
-//! `C[m, n] = A[m, k] B[k, n]` for many rows and a weight as right operand: B is packed once by all threads; then blocks of rows
-//! are the tasks, each packing its rows of A. Used in forward and for data gradients.
+//! `C[m, n] = A[m, k] B[k, n]` for many rows and a weight as right operand: B is packed once by all threads, unless it comes
+//! packed; then blocks of rows are the tasks, each packing its rows of A. Used in forward and for data gradients.
 
 pub use super::pack::Right;
 use super::pack::{PackPanel, PackRows, even_part};
 use super::source::Source;
 use super::tile::{Tile, tile};
 use crate::ctx::Ctx;
+use crate::panels::{PanelView, Panels, Place};
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, Simd, dispatch};
 
@@ -92,8 +93,9 @@ impl<F: Finish> Kernel for Take<'_, F> {
 struct Neighbours<'a, F> {
     depth: usize,
     a: *const f32,
-    /// Panels one after the other.
     b: *const f32,
+    /// Floats from one panel of B to the next.
+    step: usize,
     accumulate: bool,
     /// Results of the next tile are stored to the right or below, or replace the previous ones.
     keep: bool,
@@ -127,7 +129,7 @@ impl<F: Finish> Kernel for Neighbours<'_, F> {
                         &Tile {
                             k: self.depth,
                             a: self.a.add(top * self.depth),
-                            b: self.b.add(at * self.depth),
+                            b: self.b.add(at / NR * self.step),
                             c,
                             stride,
                             accumulate: self.accumulate,
@@ -195,30 +197,54 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
     let depth = even_part(k, DEPTH, 8);
     let slices = k.div_ceil(depth).max(1);
 
-    let mut packed = cx.scratch::<f32>(panels * NR * k);
-    let weights = crate::mat::Disjoint::new(&mut packed);
-    cx.pool.run(slices * panels.div_ceil(PANELS), |task, _| {
-        let (slice, group) = (task % slices, task / slices);
-        let (at, depth) = (slice * depth, depth.min(k - slice * depth));
-        for panel in group * PANELS..panels.min((group + 1) * PANELS) {
-            // SAFETY: each panel of each slice belongs to one task, and is within the operand.
-            unsafe {
-                let to = weights
-                    .range(at * panels * NR + panel * NR * depth, NR * depth)
-                    .as_mut_ptr();
-                dispatch(
-                    cx.isa,
-                    PackPanel {
-                        right,
-                        j: panel * NR,
-                        k: at,
-                        depth,
-                        to,
-                    },
-                );
-            }
-        }
+    let mut scratch = cx.scratch::<f32>(match right {
+        Right::Packed(_) => 0,
+        _ => panels * NR * k,
     });
+    if !matches!(right, Right::Packed(_)) {
+        let packed = crate::mat::Disjoint::new(&mut scratch);
+        cx.pool.run(slices * panels.div_ceil(PANELS), |task, _| {
+            let (slice, group) = (task % slices, task / slices);
+            let (at, depth) = (slice * depth, depth.min(k - slice * depth));
+            for panel in group * PANELS..panels.min((group + 1) * PANELS) {
+                // SAFETY: each panel of each slice belongs to one task, and is within the operand.
+                unsafe {
+                    let to = packed
+                        .range(at * panels * NR + panel * NR * depth, NR * depth)
+                        .as_mut_ptr();
+                    let j = panel * NR;
+                    dispatch(
+                        cx.isa,
+                        PackPanel {
+                            right,
+                            j,
+                            k: at,
+                            depth,
+                            to,
+                        },
+                    );
+                }
+            }
+        });
+    }
+    let scratch = &scratch;
+    // Rows [at, at + depth) of the packed operand.
+    let slice_of = |at: usize, depth: usize| -> Panels {
+        match right {
+            Right::Packed(all) => PanelView {
+                ptr: all.at(at, 0),
+                rows: depth,
+                ..all
+            },
+            _ => PanelView {
+                ptr: scratch.as_ptr().wrapping_add(at * panels * NR),
+                rows: depth,
+                cols: n,
+                stride: NR,
+                step: NR * depth,
+            },
+        }
+    };
 
     let whole = finish.whole_rows();
     // A tile's results are taken at once, unless whole rows are wanted or the depth comes in slices.
@@ -233,7 +259,6 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
         cx.per_worker::<f32>(if keep { rows * stride } else { MR * NR }),
     );
     let (a, stage, acc) = (a.slots(), stage.slots(), acc.slots());
-    let weights = &packed;
     let blocks = Blocks::of(m, rows);
     cx.pool.run(blocks.count(), |block, worker| {
         let (first, rows) = blocks.rows(block);
@@ -257,11 +282,13 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
                     to: a,
                 };
                 dispatch(cx.isa, source);
+                let weights = slice_of(at, depth);
                 for j in (0..n).step_by(PANELS * NR) {
-                    let panels = Neighbours {
+                    let neighbours = Neighbours {
                         depth,
                         a,
-                        b: weights.as_ptr().add(at * panels * NR + j * depth),
+                        b: weights.at(0, j),
+                        step: weights.step,
                         accumulate: slice > 0,
                         keep,
                         taken: !whole && slice + 1 == slices,
@@ -275,7 +302,7 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
                             stride,
                         },
                     };
-                    dispatch(cx.isa, panels);
+                    dispatch(cx.isa, neighbours);
                 }
             }
             if whole {

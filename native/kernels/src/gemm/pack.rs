@@ -2,6 +2,7 @@
 
 use super::source::Source;
 use crate::mat::Mat;
+use crate::panels::Panels;
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, LANES, Simd};
 
@@ -73,17 +74,19 @@ unsafe fn interleave<V: Simd>(rows: &[*const f32; MR], depth: usize, to: *mut f3
     }
 }
 
-/// The right operand of a product, unpacked.
+/// The right operand of a product.
 #[derive(Clone, Copy)]
 pub enum Right {
     /// `B[k, n]`.
     Plain(Mat),
     /// `B = W^T` with `W[n, k]`.
     Transposed(Mat),
+    /// `B[k, n]` in panels, which is how the tile reads it.
+    Packed(Panels),
 }
 
-/// Packs columns `[j, j + 16)`, depth `[k, k + depth)` of the right operand as `[depth][16]`, zeros beyond its last
-/// column.
+/// Packs columns `[j, j + 16)`, depth `[k, k + depth)` of a right operand that is not packed as `[depth][16]`, zeros beyond its
+/// last column.
 pub struct PackPanel {
     pub right: Right,
     pub j: usize,
@@ -105,6 +108,7 @@ impl Kernel for PackPanel {
                         copy_line::<V>(from, cols, self.to.add(u * NR));
                     }
                 }
+                Right::Packed(_) => {}
                 Right::Transposed(w) => {
                     let rows = NR.min(w.rows - self.j);
                     for half in [0, LANES] {

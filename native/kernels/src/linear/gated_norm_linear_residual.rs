@@ -2,6 +2,7 @@
 //!
 //! Letters: T tokens, M width of the attention's output, D model width.
 
+use super::pack_weight::{backward_weight, forward_weight};
 use super::sources::{Gated, Measure, Normed};
 use super::store::{Residual, drop_row};
 use super::{Norm, dropout_row};
@@ -28,7 +29,7 @@ pub struct Forward<'a> {
     pub dropout: Dropout,
     /// Dropout decisions for backward, one bit per element; stored if given.
     pub mask: Option<MatMut<i64>>, // [1, T * M / 64]
-    pub w: Mat,
+    pub w: Panels,
     pub bias: Option<&'a [f32]>,
     pub x: Mat,
     pub y: MatMut,
@@ -45,7 +46,8 @@ pub struct Backward {
     pub dropout: Dropout,
     /// As stored by forward; without it the same decisions are drawn again.
     pub mask: Option<Mat<i64>>,
-    pub w: Mat,
+    /// `W[M, D]` in rows, or `W^T[D, M]` in panels.
+    pub w: Panels,
     pub stats: Mat,
     pub dy: Mat,
     pub du: Grad<PanelsMut>,
@@ -72,7 +74,7 @@ fn check_mask(mask: Option<Mat<i64>>, rows: usize, cols: usize) -> Outcome {
 pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
     let (t, m, d) = (f.o.rows, f.o.cols, f.w.cols);
     check_panels(OP, "u", f.u, t, m)?;
-    check_mat(OP, "w", f.w, m, d)?;
+    let right = forward_weight(OP, f.w, m, d)?;
     check_vec(OP, "bias", f.bias, d)?;
     check_mat(OP, "x", f.x, t, d)?;
     check_mut(OP, "y", f.y, t, d)?;
@@ -99,7 +101,7 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
         residual: f.x,
         y: f.y,
     };
-    let (shape, right) = (Shape { m: t, n: d, k: m }, Right::Plain(f.w));
+    let shape = Shape { m: t, n: d, k: m };
     match f.u.plain() {
         Some(u) => multiply(cx, shape, &Gated { u, o }, right, &finish),
         None => multiply(cx, shape, &Gated { u: f.u, o }, right, &finish),
@@ -164,9 +166,9 @@ impl<U: Place, G: PlaceMut> Finish for ThroughGatedNorm<'_, U, G> {
 
 /// See [`Backward`].
 pub fn backward(cx: &Ctx, mut b: Backward) -> Outcome {
-    let (t, m, d) = (b.o.rows, b.o.cols, b.w.cols);
+    let (t, m, d) = (b.o.rows, b.o.cols, b.dy.cols);
     check_panels(OP, "u", b.u, t, m)?;
-    check_mat(OP, "w", b.w, m, d)?;
+    let right = backward_weight(OP, b.w, m, d)?;
     check_mask(b.mask, t, m)?;
     check_mat(OP, "stats", b.stats, t, 2)?;
     check_mat(OP, "dy", b.dy, t, d)?;
@@ -178,20 +180,20 @@ pub fn backward(cx: &Ctx, mut b: Backward) -> Outcome {
         b.dropout = b.dropout.reading(mask.ptr.cast());
     }
     match (b.u.plain(), b.du.to.plain()) {
-        (Some(u), Some(du)) => through(cx, &b, u, du),
-        _ => through(cx, &b, b.u, b.du.to),
+        (Some(u), Some(du)) => through(cx, &b, right, u, du),
+        _ => through(cx, &b, right, b.u, b.du.to),
     }
     Ok(())
 }
 
 /// [`backward`] for a layout of `u` and its gradient.
-fn through(cx: &Ctx, b: &Backward, u: impl Place, du: impl PlaceMut) {
-    let (t, m, d) = (b.o.rows, b.o.cols, b.w.cols);
+fn through(cx: &Ctx, b: &Backward, right: Right, u: impl Place, du: impl PlaceMut) {
+    let (t, m, d) = (b.o.rows, b.o.cols, b.dy.cols);
     multiply(
         cx,
         Shape { m: t, n: m, k: d },
         &b.dy,
-        Right::Transposed(b.w),
+        right,
         &ThroughGatedNorm { of: b, u, du },
     );
     let o = Normed {

@@ -3,12 +3,14 @@
 //!
 //! Letters: T tokens, D input width, N output width.
 
+use super::pack_weight::{backward_weight, forward_weight};
 use super::sources::Dropped;
 use super::store::{DroppedGrad, Residual};
 use crate::ctx::Ctx;
 use crate::fault::Outcome;
-use crate::gemm::{Right, Shape, multiply, outer};
+use crate::gemm::{Shape, multiply, outer};
 use crate::mat::{Grad, Mat, MatMut};
+use crate::panels::Panels;
 use crate::rng::Dropout;
 use crate::shape::{check_grad, check_mat, check_mut, check_vec};
 
@@ -19,7 +21,7 @@ const OP: &str = "linear_residual";
 pub struct Forward<'a> {
     pub x: Mat,
     pub drop_in: Dropout,
-    pub w: Mat,
+    pub w: Panels,
     pub bias: Option<&'a [f32]>,
     pub drop_out: Dropout,
     pub residual: Mat,
@@ -31,7 +33,8 @@ pub struct Forward<'a> {
 pub struct Backward {
     pub x: Mat,
     pub drop_in: Dropout,
-    pub w: Mat,
+    /// `W[D, N]` in rows, or `W^T[N, D]` in panels.
+    pub w: Panels,
     pub drop_out: Dropout,
     pub dy: Mat,
     pub dx: Grad,
@@ -43,7 +46,7 @@ pub struct Backward {
 /// See [`Forward`].
 pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
     let (t, d, n) = (f.x.rows, f.x.cols, f.w.cols);
-    check_mat(OP, "w", f.w, d, n)?;
+    let right = forward_weight(OP, f.w, d, n)?;
     check_vec(OP, "bias", f.bias, n)?;
     check_mat(OP, "residual", f.residual, t, n)?;
     check_mut(OP, "y", f.y, t, n)?;
@@ -57,14 +60,14 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
         residual: f.residual,
         y: f.y,
     };
-    multiply(cx, Shape { m: t, n, k: d }, &left, Right::Plain(f.w), &finish);
+    multiply(cx, Shape { m: t, n, k: d }, &left, right, &finish);
     Ok(())
 }
 
 /// See [`Backward`].
 pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
-    let (t, d, n) = (b.x.rows, b.x.cols, b.w.cols);
-    check_mat(OP, "w", b.w, d, n)?;
+    let (t, d, n) = (b.x.rows, b.x.cols, b.dy.cols);
+    let right = backward_weight(OP, b.w, d, n)?;
     check_mat(OP, "dy", b.dy, t, n)?;
     check_grad(OP, "dx", Some(b.dx), t, d)?;
     check_grad(OP, "dw", Some(b.dw), d, n)?;
@@ -77,7 +80,7 @@ pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
         dropout: b.drop_in,
         dx: b.dx,
     };
-    multiply(cx, Shape { m: t, n: d, k: n }, &dz, Right::Transposed(b.w), &finish);
+    multiply(cx, Shape { m: t, n: d, k: n }, &dz, right, &finish);
     outer(
         cx,
         t,

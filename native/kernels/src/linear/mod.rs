@@ -2,12 +2,13 @@
 //! (bias, activation, residual) while its result is in cache. In backward, the activation's gradient is the prologue of the
 //! data gradient, and the norm's gradient its epilogue.
 //!
-//! Letters: T tokens, D input width, N output width. Weights are `W[in, out]`.
+//! Letters: T tokens, D input width, N output width. Weights are `W[in, out]`, row-major or packed ([`pack_weight`]).
 
 pub mod gated_norm_linear_residual;
 pub mod linear_residual;
 pub mod naive;
 pub mod norm_linear;
+pub mod pack_weight;
 mod sources;
 mod store;
 pub mod swiglu_linear_residual;

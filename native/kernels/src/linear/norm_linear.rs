@@ -3,6 +3,7 @@
 //!
 //! Letters: T tokens, D input width, N output width.
 
+use super::pack_weight::{backward_weight, forward_weight};
 use super::sources::{ActGrad, Measure, Normed};
 use super::store::drop_row;
 use super::{Act, Norm, dropout_row};
@@ -27,7 +28,7 @@ pub struct Forward<'a> {
     pub norm: Norm,
     pub eps: f32,
     pub dropout: Dropout,
-    pub w: Mat,
+    pub w: Panels,
     pub bias: Option<&'a [f32]>,
     pub act: Act,
     pub y: PanelsMut,
@@ -43,7 +44,8 @@ pub struct Backward {
     pub x: Mat,
     pub norm: Norm,
     pub dropout: Dropout,
-    pub w: Mat,
+    /// `W[D, N]` in rows, or `W^T[N, D]` in panels.
+    pub w: Panels,
     pub act: Act,
     /// What the activation's gradient needs: `z` for SiLU, `y` for ReLU, nothing without activation.
     pub saved: Option<Panels>,
@@ -115,7 +117,7 @@ impl<P: PlaceMut> Finish for Activate<'_, P> {
 /// See [`Forward`].
 pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
     let (t, d, n) = (f.x.rows, f.x.cols, f.w.cols);
-    check_mat(OP, "w", f.w, d, n)?;
+    let right = forward_weight(OP, f.w, d, n)?;
     check_vec(OP, "bias", f.bias, n)?;
     check_panels(OP, "y", f.y.as_ref(), t, n)?;
     f.z.map_or(Ok(()), |z| check_panels(OP, "z", z.as_ref(), t, n))?;
@@ -132,7 +134,7 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
         dropout: f.dropout,
         measure: Some(measure),
     };
-    let (shape, right, bias, act) = (Shape { m: t, n, k: d }, Right::Plain(f.w), f.bias, f.act);
+    let (shape, bias, act) = (Shape { m: t, n, k: d }, f.bias, f.act);
     match (f.y.plain(), f.z.map(PanelsMut::plain)) {
         (Some(y), None) => multiply(cx, shape, &left, right, &Activate { bias, act, y, z: None }),
         (Some(y), Some(z @ Some(_))) => multiply(cx, shape, &left, right, &Activate { bias, act, y, z }),
@@ -179,8 +181,8 @@ impl Finish for ThroughNorm {
 
 /// See [`Backward`].
 pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
-    let (t, d, n) = (b.x.rows, b.x.cols, b.w.cols);
-    check_mat(OP, "w", b.w, d, n)?;
+    let (t, d, n) = (b.x.rows, b.x.cols, b.dy.cols);
+    let right = backward_weight(OP, b.w, d, n)?;
     check_mat(OP, "stats", b.stats, t, 2)?;
     check_panels(OP, "dy", b.dy.as_ref(), t, n)?;
     check_grad(OP, "dx", b.dx, t, d)?;
@@ -196,15 +198,15 @@ pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
     };
     check_panels(OP, "saved", saved, t, n)?;
     match (b.dy.plain(), saved.plain()) {
-        (Some(dy), Some(saved)) => through(cx, &b, dy, saved),
-        _ => through(cx, &b, b.dy, saved),
+        (Some(dy), Some(saved)) => through(cx, &b, right, dy, saved),
+        _ => through(cx, &b, right, b.dy, saved),
     }
     Ok(())
 }
 
 /// [`backward`] for a layout of `dy` and the saved tensor.
-fn through(cx: &Ctx, b: &Backward, dy: impl PlaceMut, saved: impl Place) {
-    let (t, d, n) = (b.x.rows, b.x.cols, b.w.cols);
+fn through(cx: &Ctx, b: &Backward, right: Right, dy: impl PlaceMut, saved: impl Place) {
+    let (t, d, n) = (b.x.rows, b.x.cols, b.dy.cols);
     let mut dz = ActGrad {
         act: b.act,
         dy,
@@ -219,7 +221,7 @@ fn through(cx: &Ctx, b: &Backward, dy: impl PlaceMut, saved: impl Place) {
             dropout: b.dropout,
             dx,
         };
-        multiply(cx, Shape { m: t, n: d, k: n }, &dz, Right::Transposed(b.w), &finish);
+        multiply(cx, Shape { m: t, n: d, k: n }, &dz, right, &finish);
         dz.act = Act::None; // `dy` holds `dz` now
     }
     let left = Normed {

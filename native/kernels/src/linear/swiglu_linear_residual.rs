@@ -2,12 +2,14 @@
 //!
 //! Letters: T tokens, m inner width, D output width.
 
+use super::pack_weight::{backward_weight, forward_weight};
 use super::sources::SwiGlu;
 use super::store::Residual;
 use crate::ctx::Ctx;
 use crate::fault::Outcome;
-use crate::gemm::{Finish, Right, Shape, multiply, outer};
+use crate::gemm::{Finish, Shape, multiply, outer};
 use crate::mat::{Grad, Mat, MatMut};
+use crate::panels::Panels;
 use crate::rng::Dropout;
 use crate::shape::{check_grad, check_mat, check_mut};
 use crate::simd::tile::MR;
@@ -19,7 +21,7 @@ const OP: &str = "swiglu_linear_residual";
 #[derive(Clone, Copy)]
 pub struct Forward {
     pub h: Mat,
-    pub w: Mat,
+    pub w: Panels,
     pub x: Mat,
     pub y: MatMut,
 }
@@ -28,7 +30,8 @@ pub struct Forward {
 #[derive(Clone, Copy)]
 pub struct Backward {
     pub h: Mat,
-    pub w: Mat,
+    /// `W[M, D]` in rows, or `W^T[D, M]` in panels.
+    pub w: Panels,
     pub dy: Mat,
     pub dh: Grad,
     pub dw: Grad,
@@ -38,7 +41,7 @@ pub struct Backward {
 pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
     let (t, m, d) = (f.h.rows, f.w.rows, f.w.cols);
     check_mat(OP, "h", f.h, t, 2 * m)?;
-    check_mat(OP, "w", f.w, m, d)?;
+    let right = forward_weight(OP, f.w, m, d)?;
     check_mat(OP, "x", f.x, t, d)?;
     check_mut(OP, "y", f.y, t, d)?;
     let finish = Residual {
@@ -47,13 +50,7 @@ pub fn forward(cx: &Ctx, f: Forward) -> Outcome {
         residual: f.x,
         y: f.y,
     };
-    multiply(
-        cx,
-        Shape { m: t, n: d, k: m },
-        &SwiGlu { h: f.h },
-        Right::Plain(f.w),
-        &finish,
-    );
+    multiply(cx, Shape { m: t, n: d, k: m }, &SwiGlu { h: f.h }, right, &finish);
     Ok(())
 }
 
@@ -104,14 +101,14 @@ impl Finish for ThroughGate {
 
 /// See [`Backward`].
 pub fn backward(cx: &Ctx, b: Backward) -> Outcome {
-    let (t, m, d) = (b.h.rows, b.w.rows, b.w.cols);
+    let (t, m, d) = (b.h.rows, b.h.cols / 2, b.dy.cols);
     check_mat(OP, "h", b.h, t, 2 * m)?;
-    check_mat(OP, "w", b.w, m, d)?;
+    let right = backward_weight(OP, b.w, m, d)?;
     check_mat(OP, "dy", b.dy, t, d)?;
     check_grad(OP, "dh", Some(b.dh), t, 2 * m)?;
     check_grad(OP, "dw", Some(b.dw), m, d)?;
     let finish = ThroughGate { h: b.h, dh: b.dh };
-    multiply(cx, Shape { m: t, n: m, k: d }, &b.dy, Right::Transposed(b.w), &finish);
+    multiply(cx, Shape { m: t, n: m, k: d }, &b.dy, right, &finish);
     outer(cx, t, &SwiGlu { h: b.h }, &b.dy, b.dw, None);
     Ok(())
 }

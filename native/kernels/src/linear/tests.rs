@@ -3,6 +3,7 @@
 mod calls;
 mod gradients;
 mod mask;
+mod packed;
 
 use super::naive::*;
 use super::*;
@@ -96,7 +97,7 @@ fn norm_linear_matches_its_oracle() {
                     norm,
                     eps: EPS as f32,
                     dropout,
-                    w: w.mat(),
+                    w: w.mat().into(),
                     bias: Some(&bias),
                     act,
                     y: ys.mat_mut().into(),
@@ -113,7 +114,7 @@ fn norm_linear_matches_its_oracle() {
                     x: x.mat(),
                     norm,
                     dropout,
-                    w: w.mat(),
+                    w: w.mat().into(),
                     act,
                     saved,
                     stats: stats.mat(),
@@ -184,7 +185,7 @@ fn gated_norm_linear_residual_matches_its_oracle() {
                     eps: EPS as f32,
                     dropout,
                     mask: None,
-                    w: w.mat(),
+                    w: w.mat().into(),
                     bias: Some(&bias),
                     x: y.mat(),
                     y: y.mat_mut(),
@@ -197,7 +198,7 @@ fn gated_norm_linear_residual_matches_its_oracle() {
                     norm,
                     dropout,
                     mask: None,
-                    w: w.mat(),
+                    w: w.mat().into(),
                     stats: stats.mat(),
                     dy: dys.mat(),
                     du: dus.overwrite().into(),
@@ -240,7 +241,7 @@ fn swiglu_linear_residual_matches_its_oracle() {
             let mut dws = Padded::unset(m, d);
             let forward = swiglu_linear_residual::Forward {
                 h: h.mat(),
-                w: w.mat(),
+                w: w.mat().into(),
                 x: x.mat(),
                 y: ys.mat_mut(),
             };
@@ -248,7 +249,7 @@ fn swiglu_linear_residual_matches_its_oracle() {
             for dh in [dhs.overwrite(), more.accumulate()] {
                 let backward = swiglu_linear_residual::Backward {
                     h: h.mat(),
-                    w: w.mat(),
+                    w: w.mat().into(),
                     dy: dys.mat(),
                     dh,
                     dw: dws.overwrite(),
@@ -297,7 +298,7 @@ fn linear_residual_matches_its_oracle() {
                 let forward = linear_residual::Forward {
                     x: x.mat(),
                     drop_in,
-                    w: w.mat(),
+                    w: w.mat().into(),
                     bias: Some(&bias),
                     drop_out,
                     residual: r.mat(),
@@ -307,7 +308,7 @@ fn linear_residual_matches_its_oracle() {
                 let backward = linear_residual::Backward {
                     x: x.mat(),
                     drop_in,
-                    w: w.mat(),
+                    w: w.mat().into(),
                     drop_out,
                     dy: dys.mat(),
                     dx: dxs.accumulate(),
