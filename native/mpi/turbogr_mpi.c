@@ -1,37 +1,19 @@
 // turbogr_mpi.h over MPI-3. Built by `turbogr launch` with the machine's own compiler wrapper:
-//   mpicc -O2 -fPIC -shared -fvisibility=hidden turbogr_mpi.c -o <cache>/<library>.so
+//   mpicc -O2 -fPIC -shared -fvisibility=hidden exchange.c turbogr_mpi.c -o <cache>/<library>.so
 #include "turbogr_mpi.h"
 
-#include <mpi.h>
+#include "exchange.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #ifndef _WIN32
 #include <fcntl.h>
 #include <unistd.h>
 #endif
 
-enum { MOST_COMMS = 256, MOST_REQUESTS = 256, TAG = 7, PULSE_TAG = 8 };
-// Larger messages are cut: Open MPI's TCP reaches half of a 1 Gbit/s link with one large message, all of it with these.
-#define PIECE ((int64_t)1 << 20)
-// Codes of our own are negative; those of MPI are positive.
-enum { NO_ROOM = -1, NO_MEMORY = -2 };
-
-typedef struct {
-  MPI_Comm comm;
-  int rank, size;
-  int *world; // world rank of each member
-} Group;
-
-typedef struct {
-  int used, count, capacity;
-  MPI_Request *parts;
-  int *peers; // world rank that each part receives from, -1 for a send
-} Exchange;
+enum { MOST_COMMS = 256, PULSE_TAG = 8 };
 
 static Group groups[MOST_COMMS];
 static int group_count;
-static Exchange exchanges[MOST_REQUESTS];
 static char *hosts; // [size][MPI_MAX_PROCESSOR_NAME]
 
 static MPI_Comm pulse_comm;
@@ -126,128 +108,21 @@ static int shim_split_node(int comm, int key, int *made, int *rank, int *size) {
   return error ? error : adopt(part, made, rank, size);
 }
 
-static int open_exchange(int *request) {
-  for (int i = 0; i < MOST_REQUESTS; i++) {
-    if (exchanges[i].used) continue;
-    exchanges[i].used = 1;
-    exchanges[i].count = 0;
-    *request = i;
-    return 0;
-  }
-  return NO_ROOM;
-}
-
-// Room for one more part.
-static int grow(Exchange *exchange) {
-  if (exchange->count < exchange->capacity) return 0;
-  int capacity = exchange->capacity ? exchange->capacity * 2 : 64;
-  MPI_Request *parts = realloc(exchange->parts, sizeof(MPI_Request) * (size_t)capacity);
-  if (parts) exchange->parts = parts;
-  int *peers = realloc(exchange->peers, sizeof(int) * (size_t)capacity);
-  if (peers) exchange->peers = peers;
-  if (!parts || !peers) return NO_MEMORY;
-  exchange->capacity = capacity;
-  return 0;
-}
-
-static int receive(Exchange *exchange, const Group *group, char *to, int64_t bytes, int from) {
-  for (int64_t at = 0; at < bytes; at += PIECE) {
-    int error = grow(exchange), n = (int)(bytes - at < PIECE ? bytes - at : PIECE);
-    if (error) return error;
-    exchange->peers[exchange->count] = group->world[from];
-    error = MPI_Irecv(to + at, n, MPI_BYTE, from, TAG, group->comm, &exchange->parts[exchange->count++]);
-    if (error) return error;
-  }
-  return 0;
-}
-
-static int post(Exchange *exchange, const Group *group, const char *from, int64_t bytes, int to) {
-  for (int64_t at = 0; at < bytes; at += PIECE) {
-    int error = grow(exchange), n = (int)(bytes - at < PIECE ? bytes - at : PIECE);
-    if (error) return error;
-    exchange->peers[exchange->count] = -1;
-    error = MPI_Isend(from + at, n, MPI_BYTE, to, TAG, group->comm, &exchange->parts[exchange->count++]);
-    if (error) return error;
-  }
-  return 0;
-}
-
-// Opens an exchange that receives from all others: receives come first, neighbours first, so that no rank is everybody's
-// first target.
-static int open_receives(const Group *group, void *into, const int64_t *bytes, const int64_t *at, int *request) {
-  int me = group->rank, n = group->size, error = open_exchange(request);
-  for (int i = 1; i < n && !error; i++) {
-    int from = (me + n - i) % n;
-    error = receive(&exchanges[*request], group, (char *)into + at[from], bytes[from], from);
-  }
-  return error;
-}
-
 static int shim_all_to_all_v(int comm, const void *send, const int64_t *send_bytes, const int64_t *send_at,
                              void *into, const int64_t *receive_bytes, const int64_t *receive_at, int *request) {
-  const Group *group = &groups[comm];
-  int me = group->rank, n = group->size, error = open_receives(group, into, receive_bytes, receive_at, request);
-  if (error) return error;
-  Exchange *exchange = &exchanges[*request];
-  for (int i = 1; i < n && !error; i++) {
-    int to = (me + i) % n;
-    error = post(exchange, group, (const char *)send + send_at[to], send_bytes[to], to);
-  }
-  if (!error && send_bytes[me] > 0)
-    memmove((char *)into + receive_at[me], (const char *)send + send_at[me], (size_t)send_bytes[me]);
-  return error;
+  return exchange_all_to_all_v(&groups[comm], send, send_bytes, send_at, into, receive_bytes, receive_at, request);
 }
 
 static int shim_all_gather_v(int comm, const void *send, int64_t bytes, void *into, const int64_t *receive_bytes,
                              const int64_t *receive_at, int *request) {
-  const Group *group = &groups[comm];
-  int me = group->rank, n = group->size, error = open_receives(group, into, receive_bytes, receive_at, request);
-  if (error) return error;
-  Exchange *exchange = &exchanges[*request];
-  for (int i = 1; i < n && !error; i++) error = post(exchange, group, send, bytes, (me + i) % n);
-  if (!error && bytes > 0) memmove((char *)into + receive_at[me], send, (size_t)bytes);
-  return error;
+  return exchange_all_gather_v(&groups[comm], send, bytes, into, receive_bytes, receive_at, request);
 }
 
 static int shim_broadcast(int comm, void *data, int64_t bytes, int root, int *request) {
-  int error = open_exchange(request);
-  if (error) return error;
-  Exchange *exchange = &exchanges[*request];
-  for (int64_t at = 0; at < bytes && !error; at += PIECE) {
-    int n = (int)(bytes - at < PIECE ? bytes - at : PIECE);
-    if ((error = grow(exchange))) return error;
-    exchange->peers[exchange->count] = groups[comm].rank == root ? -1 : groups[comm].world[root];
-    error = MPI_Ibcast((char *)data + at, n, MPI_BYTE, root, groups[comm].comm, &exchange->parts[exchange->count++]);
-  }
-  return error;
+  return exchange_broadcast(&groups[comm], data, bytes, root, request);
 }
 
-static int shim_barrier(int comm, int *request) {
-  int error = open_exchange(request);
-  if (error) return error;
-  Exchange *exchange = &exchanges[*request];
-  if ((error = grow(exchange))) return error;
-  exchange->peers[exchange->count] = -1;
-  return MPI_Ibarrier(groups[comm].comm, &exchange->parts[exchange->count++]);
-}
-
-static int shim_test(int request, int *done, int *waits_for) {
-  Exchange *exchange = &exchanges[request];
-  int left = 0;
-  *waits_for = -1;
-  for (int i = 0; i < exchange->count; i++) {
-    int finished = 0, error = MPI_Test(&exchange->parts[i], &finished, MPI_STATUS_IGNORE);
-    if (error) return error;
-    if (finished) continue;
-    if (exchange->peers[i] >= 0) *waits_for = exchange->peers[i];
-    exchange->parts[left] = exchange->parts[i];
-    exchange->peers[left++] = exchange->peers[i];
-  }
-  exchange->count = left;
-  *done = left == 0;
-  if (*done) exchange->used = 0;
-  return 0;
-}
+static int shim_barrier(int comm, int *request) { return exchange_barrier(&groups[comm], request); }
 
 static int shim_pulse(int send, int *heard) {
   const Group *world = &groups[0];
@@ -303,7 +178,7 @@ static const turbogr_mpi functions = {
     .all_gather_v = shim_all_gather_v,
     .broadcast = shim_broadcast,
     .barrier = shim_barrier,
-    .test = shim_test,
+    .test = exchange_test,
     .pulse = shim_pulse,
     .abort = shim_abort,
     .finalize = shim_finalize,

@@ -6,7 +6,7 @@
 #pragma once
 #include <stdint.h>
 
-#define TURBOGR_MPI_ABI 1
+#define TURBOGR_MPI_ABI 2
 
 typedef struct {
   int abi;
@@ -20,8 +20,8 @@ typedef struct {
   int (*split)(int comm, int colour, int key, int *made, int *rank, int *size);
   // Ranks of `comm` that share memory: a node.
   int (*split_node)(int comm, int key, int *made, int *rank, int *size);
-  // Bytes for every rank of `comm` lie at `send + send_at[rank]`. Not blocking: buffers and arrays stay untouched until
-  // `test` says so. Ranks start the exchanges of a communicator in the same order.
+  // Bytes for every rank of `comm` lie at `send + send_at[rank]`; parts of any size. Not blocking: buffers stay untouched
+  // until `test` says so. Ranks start the exchanges of a communicator in the same order.
   int (*all_to_all_v)(int comm, const void *send, const int64_t *send_bytes, const int64_t *send_at, void *receive,
                       const int64_t *receive_bytes, const int64_t *receive_at, int *request);
   // The same bytes to every rank.
@@ -29,9 +29,9 @@ typedef struct {
                       const int64_t *receive_at, int *request);
   int (*broadcast)(int comm, void *data, int64_t bytes, int root, int *request);
   int (*barrier)(int comm, int *request);
-  // Makes progress. While not done, `waits_for` is a world rank whose bytes are missing, or -1. A request that is done
-  // is forgotten.
-  int (*test)(int request, int *done, int *waits_for);
+  // Makes progress, by a bounded number of bytes; `moved` says whether there was some. While not done, `waits_for` is a
+  // world rank whose bytes are missing, or -1. A request that is done is forgotten.
+  int (*test)(int request, int *done, int *moved, int *waits_for);
   // Sends a sign of life to the next rank of a ring over the world and counts those of the one before.
   int (*pulse)(int send, int *heard);
   // Ends the whole job. Does not return when MPI still works.

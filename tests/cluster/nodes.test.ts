@@ -9,6 +9,7 @@ import { MAIN, MPIS, run } from './mpi.js';
 
 const WHY = whyNoNodeSpaces();
 if (WHY !== undefined) process.stderr.write(`tests of nodes skip: ${WHY}\n`);
+const LARGE = fileURLToPath(new URL('./programs/large-exchange.mjs', import.meta.url));
 const SPACES = fileURLToPath(new URL('../../dist/dist/launch/node-spaces.js', import.meta.url));
 
 function spaces(): string[] {
@@ -69,6 +70,19 @@ test.skipIf(WHY !== undefined)('a maker that is killed leaves no node and no pro
   const left = spawnSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).stdout;
   expect(left.includes(names[0]!)).toBe(false);
 });
+
+test.skipIf(WHY !== undefined || MPIS.length === 0)(
+  'heartbeats pass an exchange of seconds on a slow link',
+  async () => {
+    await using nodes = new NodeSpaces({ nodes: 2, bitsPerSecond: 1e8 });
+    const words = [MAIN, 'launch', ...nodes.launchFlags(MPIS[0]!, 1), LARGE, String(70 * 2 ** 20)];
+    const { command, arguments: args } = nodes.onFirst(process.execPath, words);
+    const { code, stderr, seconds } = await run(command, args);
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    expect(seconds).toBeGreaterThan(6); // a neighbour counts as lost after five
+  },
+);
 
 interface Row {
   group_size: number;

@@ -4,7 +4,7 @@ use crate::fault::{Outcome, fault};
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-const ABI: c_int = 1;
+const ABI: c_int = 2;
 const TEXT: usize = 512;
 
 /// `turbogr_mpi`, field by field.
@@ -30,7 +30,7 @@ pub struct Functions {
         unsafe extern "C" fn(c_int, *const c_void, i64, *mut c_void, *const i64, *const i64, *mut c_int) -> c_int,
     broadcast: unsafe extern "C" fn(c_int, *mut c_void, i64, c_int, *mut c_int) -> c_int,
     barrier: unsafe extern "C" fn(c_int, *mut c_int) -> c_int,
-    test: unsafe extern "C" fn(c_int, *mut c_int, *mut c_int) -> c_int,
+    test: unsafe extern "C" fn(c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int,
     pulse: unsafe extern "C" fn(c_int, *mut c_int) -> c_int,
     abort: unsafe extern "C" fn(c_int) -> c_int,
     finalize: unsafe extern "C" fn() -> c_int,
@@ -106,6 +106,15 @@ impl Exchange {
         unsafe { std::ptr::copy(from, to, bytes as usize) };
         Ok(())
     }
+}
+
+/// What a test of an exchange found.
+pub struct Progress {
+    pub done: bool,
+    /// Whether bytes of it have moved since the last test.
+    pub moved: bool,
+    /// A rank whose bytes are missing, or -1.
+    pub waits_for: i32,
 }
 
 /// The open shim. Only the transport's thread calls it.
@@ -213,13 +222,17 @@ impl Shim {
         self.check("exchange", code).map(|()| request)
     }
 
-    /// `None` when done; else a rank whose bytes are missing, or -1.
-    pub fn test(&self, request: i32) -> Outcome<Option<i32>> {
-        let (mut done, mut waits_for) = (0, -1);
+    /// Moves the exchange on by a bounded number of bytes.
+    pub fn test(&self, request: i32) -> Outcome<Progress> {
+        let (mut done, mut moved, mut waits_for) = (0, 0, -1);
         // SAFETY: out parameters.
-        let code = unsafe { (self.functions.test)(request, &mut done, &mut waits_for) };
+        let code = unsafe { (self.functions.test)(request, &mut done, &mut moved, &mut waits_for) };
         self.check("exchange", code)?;
-        Ok((done == 0).then_some(waits_for))
+        Ok(Progress {
+            done: done != 0,
+            moved: moved != 0,
+            waits_for,
+        })
     }
 
     /// Heartbeats received since the last call.

@@ -10,8 +10,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The sleep between two tests of pending exchanges is this fraction of the time without progress: a rank that waits long for a
-/// slower one wakes up rarely, since each wake-up takes time from computing, and is late by a small part of its waiting time.
+/// The sleep between two tests that move nothing is this fraction of the time since an exchange began or ended: a rank that waits
+/// long, for a slower one or for a link, wakes up rarely, since each wake-up takes time from computing, and is late by a small part
+/// of its waiting time.
 const NAP_PART: u32 = 8;
 const SHORTEST_NAP: Duration = Duration::from_micros(50);
 const LONGEST_NAP: Duration = Duration::from_millis(2);
@@ -201,16 +202,17 @@ fn serve(shim: &Shim, inbox: &Inbox, signs: &Signs, size: usize) {
             }
         }
         let mut waits_for = -1;
+        let mut flows = false;
         let mut at = 0;
         while at < under_way.len() {
             let outcome = match shim.test(under_way[at].request) {
-                Ok(Some(rank)) => {
-                    waits_for = waits_for.max(rank);
+                Ok(progress) if !progress.done => {
+                    flows |= progress.moved;
+                    waits_for = waits_for.max(progress.waits_for);
                     at += 1;
                     continue;
                 }
-                Ok(None) => Ok(()),
-                Err(refused) => Err(refused),
+                tested => tested.map(|_| ()),
             };
             moved = true;
             (under_way.remove(at).done)(outcome);
@@ -218,12 +220,14 @@ fn serve(shim: &Shim, inbox: &Inbox, signs: &Signs, size: usize) {
         if moved {
             last_move = Instant::now();
         }
-        signs.waiting(!under_way.is_empty(), moved, waits_for);
+        signs.waiting(!under_way.is_empty(), moved || flows, waits_for);
         if under_way.is_empty() {
             let jobs = inbox.lock();
             if jobs.is_empty() {
                 drop(inbox.arrived.wait_timeout(jobs, IDLE));
             }
+        } else if flows {
+            // The next pieces may be there already.
         } else if tests < EAGER_TESTS {
             tests += 1;
             std::hint::spin_loop();

@@ -60,7 +60,7 @@ impl Signs {
     pub fn script_ran(&self) {
         self.script.store(self.now(), Ordering::Relaxed);
     }
-    /// `moved`: an exchange began or ended since the last call.
+    /// `moved`: an exchange began, moved bytes or ended since the last call.
     pub fn waiting(&self, busy: bool, moved: bool, waits_for: i32) {
         self.waits_for.store(waits_for, Ordering::Relaxed);
         if !busy {
