@@ -67,6 +67,12 @@ test.skipIf(MPIS.length === 0).each(MPIS.flatMap(kind => WAYS.map(way => ({ kind
   },
 );
 
+test.skipIf(MPIS.length === 0)('a rank that comes late to the groups is waited for', async () => {
+  const ended = await launch(MPIS[0]!, 2, MISBEHAVE, 'late', '1');
+  expect(ended.stderr).toBe('');
+  expect(ended.code).toBe(0);
+});
+
 test.skipIf(MPIS.length === 0)('a job that a fault ended is started again as often as asked', async () => {
   const ended = await launch(MPIS[0]!, 2, '--restarts', '1', MISBEHAVE, 'throw', '1');
   expect(ended.stderr.match(/starting again, 1 left/g)).toHaveLength(1);

@@ -25,6 +25,8 @@ export function singleGroup(): RankGroups {
 
 /** Collective. `size`: ranks of a group; default: the ranks of a node, if all nodes have equally many. */
 export async function formGroups(world: Communicator, size?: number): Promise<RankGroups> {
+  // Splitting blocks the thread that sends heartbeats until all ranks are there.
+  await gatherJson(world, 'here');
   const ranks = size ?? (await ranksPerNode(world));
   if (ranks > world.size || world.size % ranks !== 0) {
     const sizes = Array.from({ length: world.size }, (_, i) => i + 1).filter(n => world.size % n === 0);

@@ -1,14 +1,20 @@
-// A rank program in which one rank misbehaves after a second: it throws, or its JavaScript runs forever. With `mute-`, what the
-// rank prints from then on is lost, as when mpirun ends a job before it has forwarded everything.
+// A rank program in which one rank misbehaves: it comes late to the groups, or after a second it throws or its JavaScript runs
+// forever. With `mute-`, what the rank prints from then on is lost, as when mpirun ends a job before it has forwarded everything.
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gatherJson } from '../../../dist/dist/comm/communicator.js';
+import { formGroups } from '../../../dist/dist/shard/rank-groups.js';
 import { withRanks } from '../../../dist/dist/launch/rank-life.js';
 import { UserError } from '../../../dist/util/errors.js';
 
 const [given, who] = process.argv.slice(2);
 const how = given.replace('mute-', '');
 await withRanks(async ({ world }) => {
+  if (how === 'late') {
+    if (world.rank === Number(who)) await sleep(8000);
+    await formGroups(world, 1);
+    return;
+  }
   for (let i = 0; i < 400; i++) {
     await gatherJson(world, i);
     await sleep(50);
