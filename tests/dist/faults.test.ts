@@ -43,3 +43,8 @@ test('a fault is common only where all ranks report it of themselves', () => {
 test("lines of the job's own output pass", () => {
   expect(new FaultFinder().take('epoch 1  loss 3.2')).toBe('epoch 1  loss 3.2');
 });
+
+test('a report that was cut on its way is printed as it came', () => {
+  const cut = missed.slice(0, -5);
+  expect(new FaultFinder().take(cut)).toBe(cut);
+});

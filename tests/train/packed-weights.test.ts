@@ -35,7 +35,9 @@ async function computeLanes(model: ConfigInput['model'], share: boolean) {
     work.dispose();
   }
   packed?.dispose();
-  const gradients = await Promise.all(net.parameters.map(({ grad }) => (grad ? device.read(grad) : undefined)));
+  const gradients = await Promise.all(
+    net.parameters.map(({ grad }) => (grad ? device.read(grad) : Promise.resolve(undefined))),
+  );
   const packs = device.spans().spans.filter(({ op }) => op === 'pack_weight').length;
   return { losses, gradients, packs };
 }

@@ -58,14 +58,18 @@ export class FaultFinder {
 
   /** The line to print, or undefined if it was meant for the launcher. */
   take(line: string): string | undefined {
-    if (line.startsWith(HELLO)) {
-      const hello: RankHello = JSON.parse(line.slice(HELLO.length));
-      this.#ranks.push(hello);
-      return undefined;
-    }
-    if (line.startsWith(MARK)) {
-      this.add(JSON.parse(line.slice(MARK.length)));
-      return undefined;
+    try {
+      if (line.startsWith(HELLO)) {
+        const hello: RankHello = JSON.parse(line.slice(HELLO.length));
+        this.#ranks.push(hello);
+        return undefined;
+      }
+      if (line.startsWith(MARK)) {
+        this.add(JSON.parse(line.slice(MARK.length)));
+        return undefined;
+      }
+    } catch {
+      return line; // it was cut on its way
     }
     this.#readBanner(line);
     return NOISE.test(line) ? undefined : line;
