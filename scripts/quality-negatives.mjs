@@ -5,11 +5,13 @@
 //   node scripts/quality-negatives.mjs STORE [--out quality-negatives] [--seeds 3] [--only '64 real']
 //     [--recipe ml-1m-hstu] [--set epochs=12 --set optimizer.schedule.kind=cosine]      settings of all runs
 //   node scripts/quality-negatives.mjs STORE --table     prints the table of finished runs
+//   node scripts/quality-negatives.mjs STORE --figures docs/negatives.json     figures of finished runs are also in this file: on
+//                                                                             another machine only the missing ones are trained
 //   node scripts/quality-negatives.mjs STORE --quick     one epoch of a small model: a smoke test
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
@@ -40,6 +42,7 @@ const { values, positionals } = parseArgs({
     only: { type: 'string', multiple: true },
     quick: { type: 'boolean', default: false },
     table: { type: 'boolean', default: false },
+    figures: { type: 'string' },
   },
 });
 const [store] = positionals;
@@ -47,6 +50,10 @@ if (store === undefined) fail('Name a store made by `turbogr prepare`: node scri
 const names = values.only ?? Object.keys(WAYS);
 for (const name of names) if (!(name in WAYS)) fail(`no way "${name}"; there are: ${Object.keys(WAYS).join('; ')}`);
 const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => i + 1);
+
+/** What all runs have in common, as a key of the file of figures. */
+const setup = [basename(store), values.recipe, ...values.set].join(' ');
+const stored = values.figures && existsSync(values.figures) ? JSON.parse(readFileSync(values.figures, 'utf8')) : {};
 
 mkdirSync(values.out, { recursive: true });
 if (!values.table) for (const seed of seeds) for (const name of names) train(name, seed);
@@ -78,16 +85,28 @@ function runOf(name, seed) {
 
 /** Test figures of a finished run, by name. */
 function figuresOf(name, seed) {
+  return stored[setup]?.[name]?.[seed]?.figures ?? readFigures(name, seed);
+}
+
+function readFigures(name, seed) {
   const path = join(runOf(name, seed), 'report.json');
   if (!existsSync(path)) return undefined;
-  const { reason, test } = JSON.parse(readFileSync(path, 'utf8'));
-  return reason === 'interrupted' ? undefined : test.metrics.model;
+  const { reason, test, digest } = JSON.parse(readFileSync(path, 'utf8'));
+  if (reason === 'interrupted') return undefined;
+  const figures = Object.fromEntries(FIGURES.map(figure => [figure, test.metrics.model[figure].value]));
+  if (values.figures) {
+    stored[setup] ??= {};
+    stored[setup][name] ??= {};
+    stored[setup][name][seed] = { figures, digest };
+    writeFileSync(values.figures, `${JSON.stringify(stored, null, 2)}\n`);
+  }
+  return figures;
 }
 
 function tableOf() {
   const rows = names.map(name => {
-    const found = seeds.map(seed => figuresOf(name, seed)).filter(test => test !== undefined);
-    const cells = FIGURES.map(figure => meanAndSpread(found.map(test => test[figure].value)));
+    const found = seeds.map(seed => figuresOf(name, seed)).filter(figures => figures !== undefined);
+    const cells = FIGURES.map(figure => meanAndSpread(found.map(figures => figures[figure])));
     return `| ${[name, ...cells, `${found.length} of ${seeds.length}`, WAYS[name].paper ?? ''].join(' | ')} |`;
   });
   const head = [
@@ -100,7 +119,7 @@ function tableOf() {
   const [plain, half] = ['128 real', '128 real, FP16'].map(name => seeds.map(seed => figuresOf(name, seed)));
   const pairs = seeds.flatMap((_, i) => (plain[i] && half[i] ? [[plain[i], half[i]]] : []));
   if (pairs.length > 0) {
-    const difference = figure => mean(pairs.map(([a, b]) => b[figure].value - a[figure].value)).toFixed(5);
+    const difference = figure => mean(pairs.map(([a, b]) => b[figure] - a[figure])).toFixed(5);
     lines.push('', `FP16 less f32, mean of ${pairs.length}: ${FIGURES.map(f => `${f} ${difference(f)}`).join(', ')}`);
   }
   return `${lines.join('\n')}\n`;

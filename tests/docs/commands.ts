@@ -84,7 +84,7 @@ export const SHOWN: Readonly<Record<string, Shown>> = {
   'node scripts/quality-negatives.mjs ml-1m --set epochs=12 --set optimizer.schedule.kind=cosine --set optimizer.lr=2e-3 --set batch.users=64':
     { not: NEEDS_ML1M },
   'turbogr prepare package-log.csv.gz --out package': { not: NEEDS_PACKAGES },
-  'node scripts/quality-negatives.mjs package --out quality-package --recipe package-log-hstu --set loss.kind=sampled-softmax --set optimizer.schedule.kind=cosine':
+  'node scripts/quality-negatives.mjs package --out quality-package --recipe package-log-hstu --set loss.kind=sampled-softmax --set optimizer.schedule.kind=cosine --figures docs/negatives.json':
     { not: NEEDS_PACKAGES },
   'turbogr train ml-1m --recipe ml-1m-hstu': { not: NEEDS_ML1M },
   // updating
