@@ -8,6 +8,7 @@ use super::bucket::BUCKETS;
 use super::clock::{BucketRun, Clock, Filed};
 use super::plan::BLOCK;
 use super::power::{self, Keys, Power};
+use super::series::{Room, SERIES, Series};
 use super::table_grads::Partial;
 use super::{Bias, TimeBias, TimeTerm};
 use crate::arena::Lease;
@@ -194,6 +195,27 @@ impl<'a> Tables<'a> {
         BLOCK * row / size_of::<f32>()
     }
 
+    /// Floats of a [`Series`]; none if the time term never has one.
+    pub fn room_for_series(&self) -> usize {
+        match &self.time {
+            Some((Time::Power(_), _)) => SERIES,
+            _ => 0,
+        }
+    }
+
+    /// The time term of a block pair as a series, if it is a function and has one that saves work.
+    ///
+    /// # Safety
+    /// As [`Series::of`].
+    #[inline(always)]
+    pub unsafe fn series<V: Simd>(&self, pair: &BlockPair, room: Room) -> Option<Series> {
+        match &self.time {
+            // SAFETY: by this function's contract.
+            Some((Time::Power(power), time)) => unsafe { Series::of::<V>(power, time, pair, room) },
+            _ => None,
+        }
+    }
+
     pub fn has_time(&self) -> bool {
         self.time.is_some()
     }
@@ -244,10 +266,8 @@ impl<'a> Tables<'a> {
             }
         }
         if is_power && term != Term::Position {
-            for (at, sum) in sums.0.into_iter().enumerate() {
-                // SAFETY: a partial has room for BUCKETS sums.
-                unsafe { *partial.time.add(at) += sum };
-            }
+            // SAFETY: by this function's contract.
+            unsafe { sums.add_to(partial) };
         }
     }
 

@@ -18,6 +18,7 @@ mod pack;
 mod plan;
 mod power;
 mod scratch;
+mod series;
 pub mod softmax_attention;
 mod table_grads;
 mod tile;

@@ -20,11 +20,25 @@ impl ColumnForm {
         ColumnForm { ptr, step: BLOCK * NR }
     }
 
+    /// Of this many rows at `ptr`, panels directly after each other.
+    pub fn of_rows(ptr: *const f32, rows: usize) -> ColumnForm {
+        ColumnForm { ptr, step: rows * NR }
+    }
+
     /// The same without its first rows.
     #[inline(always)]
     pub fn skip_rows(self, rows: usize) -> ColumnForm {
         ColumnForm {
             ptr: self.at(rows, 0),
+            ..self
+        }
+    }
+
+    /// The same from column `col` on, a multiple of 16.
+    #[inline(always)]
+    pub fn skip_columns(self, col: usize) -> ColumnForm {
+        ColumnForm {
+            ptr: self.at(0, col),
             ..self
         }
     }

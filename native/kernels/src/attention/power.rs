@@ -8,6 +8,7 @@
 use super::TimeBias;
 use super::bias::BlockPair;
 use super::plan::BLOCK;
+use super::table_grads::Partial;
 use crate::simd::{LANES, Simd};
 use std::f64::consts::LN_2;
 
@@ -21,11 +22,11 @@ const NO_GAP: f32 = -126.0;
 /// The function with its constants.
 #[derive(Clone, Copy)]
 pub struct Power {
-    alpha: f32,
+    pub alpha: f32,
     beta: f32,
     /// log2(gamma), negative.
-    rate: f32,
-    inverse_unit: f32,
+    pub rate: f32,
+    pub inverse_unit: f32,
     /// Derivatives for the chain rule.
     beta_slope: f64,
     gamma: f64,
@@ -37,7 +38,7 @@ pub struct Power {
 pub struct PowerSums(pub [f64; WEIGHTS]);
 
 /// Keys of a block pair, and slack so that whole vectors can be read.
-const ROOM: usize = BLOCK + TOGETHER * LANES;
+pub const ROOM: usize = BLOCK + TOGETHER * LANES;
 
 /// Times of the keys of a block pair. Times within 2^31 of each other are stored as 32-bit offsets from the earliest, with which
 /// a gap takes a third of the instructions; the result is the same float.
@@ -98,9 +99,9 @@ impl Keys {
 /// log2(T), P and E of the keys of a block pair as one query sees them.
 #[derive(Clone, Copy)]
 pub struct Row {
-    logs: [f32; ROOM],
-    powers: [f32; ROOM],
-    values: [f32; ROOM],
+    pub logs: [f32; ROOM],
+    pub powers: [f32; ROOM],
+    pub values: [f32; ROOM],
 }
 
 impl Row {
@@ -109,6 +110,23 @@ impl Row {
             logs: [0.0; ROOM],
             powers: [0.0; ROOM],
             values: [0.0; ROOM],
+        }
+    }
+
+    /// Takes the logarithms of gaps in units of time.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `at + TOGETHER * LANES <= ROOM`.
+    #[inline(always)]
+    unsafe fn take_logs<V: Simd>(&mut self, at: usize, mut gaps: [V; TOGETHER]) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            for gap in &mut gaps {
+                *gap = gap.max(V::constant(f32::MIN_POSITIVE));
+            }
+            for (i, log) in V::log2(gaps).into_iter().enumerate() {
+                log.store(self.logs.as_mut_ptr().add(at + i * LANES));
+            }
         }
     }
 }
@@ -140,13 +158,37 @@ impl Power {
             for at in (0..visible).step_by(TOGETHER * LANES) {
                 let mut gaps = [V::zero(); TOGETHER];
                 for (i, gap) in gaps.iter_mut().enumerate() {
-                    let gap_in_units = keys.gaps::<V>(now, at + i * LANES).mul(V::constant(self.inverse_unit));
-                    *gap = gap_in_units.max(V::constant(f32::MIN_POSITIVE));
+                    *gap = keys.gaps::<V>(now, at + i * LANES).mul(V::constant(self.inverse_unit));
                 }
-                for (i, log) in V::log2(gaps).into_iter().enumerate() {
-                    log.store(row.logs.as_mut_ptr().add(at + i * LANES));
-                }
+                row.take_logs(at, gaps);
             }
+            self.finish::<V>(visible, row);
+        }
+    }
+
+    /// Fills a row for gaps in units of time, in whole vectors.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `count <= BLOCK`.
+    #[inline(always)]
+    pub unsafe fn evaluate_gaps<V: Simd>(&self, gaps: &[f32; ROOM], count: usize, row: &mut Row) {
+        // SAFETY: by this function's contract; a row is padded to whole vectors.
+        unsafe {
+            for at in (0..count).step_by(TOGETHER * LANES) {
+                row.take_logs(at, V::load_two(gaps.as_ptr().add(at), TOGETHER * LANES));
+            }
+            self.finish::<V>(count, row);
+        }
+    }
+
+    /// P and E of the first `visible` entries of a row from their logarithms.
+    ///
+    /// # Safety
+    /// As [`Power::evaluate`].
+    #[inline(always)]
+    unsafe fn finish<V: Simd>(&self, visible: usize, row: &mut Row) {
+        // SAFETY: by this function's contract; a row is padded to whole vectors.
+        unsafe {
             for at in (0..visible).step_by(TOGETHER * LANES) {
                 let (mut logs, mut powers) = ([V::zero(); TOGETHER], [V::zero(); TOGETHER]);
                 for (i, (log, power)) in logs.iter_mut().zip(&mut powers).enumerate() {
@@ -200,6 +242,18 @@ impl Power {
 }
 
 impl PowerSums {
+    /// Adds the sums to a task's own.
+    ///
+    /// # Safety
+    /// `partial` belongs to the running task.
+    #[inline(always)]
+    pub unsafe fn add_to(&self, partial: &Partial) {
+        for (at, sum) in self.0.iter().enumerate() {
+            // SAFETY: by this function's contract; a partial has room for BUCKETS sums.
+            unsafe { *partial.time.add(at) += sum };
+        }
+    }
+
     /// Adds the score gradients `ds` of the first `visible` keys of an evaluated row.
     ///
     /// # Safety

@@ -1,13 +1,16 @@
 //! The position and time channels of FuXi attention: O_c = A_c V for weights A_c that are a term of the relative bias,
 //! shared by all heads. A block of A_c is computed once and multiplied with every head's values; backward sums dO_c V^T over the
-//! heads of a group before adding it to the gradient of the table.
+//! heads of a group before adding it to the gradient of the table. The time function of earlier blocks is multiplied as a series instead
+//! (`far`).
 
 mod backward;
+mod far;
 
 use crate::attention::bias::{BlockPair, Kept, SQUARE, Tables, Term};
 use crate::attention::pack::{ColumnForm, Part};
 use crate::attention::plan::{BLOCK, Blocks, Direction, Heads, Plan, Task};
 use crate::attention::scratch::{Parts, with_scratch};
+use crate::attention::series::{Room, VALUES};
 use crate::attention::table_grads::TableGrads;
 use crate::attention::tile::{Product, Slope};
 use crate::ctx::Ctx;
@@ -15,6 +18,7 @@ use crate::panels::{Panels, PanelsMut};
 use crate::simd::tile::{MR, NR};
 use crate::simd::{Kernel, Simd, dispatch};
 use backward::ChannelBackwardTask;
+use far::{Far, NARROW};
 
 /// Column stride of `o` and `d_o` between heads, in units of the head width.
 pub const CHANNELS: usize = 3;
@@ -42,6 +46,8 @@ struct ChannelScratch {
     weights: *mut f32, // [BLOCK][BLOCK]
     total: *mut f32,   // [BLOCK][BLOCK]
     kept: Kept,        // from the weights to their gradient
+    series: *mut f32,  // of the time channel
+    narrow: *mut f32,  // its products of one head, see `Far`
 }
 
 impl Channels<'_> {
@@ -58,6 +64,8 @@ impl Channels<'_> {
             weights: parts.take(SQUARE),
             total: parts.take(SQUARE),
             kept: parts.take(self.tables.room_to_keep()),
+            series: parts.take(self.tables.room_for_series()),
+            narrow: parts.take(self.heads.v.next_multiple_of(NR) * NARROW),
         }
     }
 
@@ -80,6 +88,32 @@ impl Channels<'_> {
                 std::slice::from_raw_parts_mut(square.add(row * BLOCK), end)[visible..].fill(0.0);
             }
         }
+    }
+
+    /// The weights of a block pair as a series, if they have one: of the function only, or of all `functions` that gradients need.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions; `s` is laid out for these channels and used by no other task.
+    #[inline(always)]
+    unsafe fn far<V: Simd>(&self, pair: &BlockPair, term: Term, functions: usize, s: &ChannelScratch) -> Option<Far> {
+        if term != Term::Time {
+            return None;
+        }
+        // Only the rest of the pairs, after this, needs the square of totals.
+        const { assert!(VALUES <= SQUARE) };
+        let room = Room {
+            functions,
+            series: s.series,
+            values: s.total,
+        };
+        // SAFETY: by this function's contract.
+        let series = unsafe { self.tables.series::<V>(pair, room) };
+        series.map(|series| Far {
+            series,
+            pair: *pair,
+            width: self.heads.v,
+            narrow: s.narrow,
+        })
     }
 
     /// The values of a head in a block pair.
@@ -208,11 +242,16 @@ impl ChannelForwardTask<'_> {
             let pair = BlockPair::new(token, blocks.range(i), blocks.range(j));
             // SAFETY: by this function's contract.
             unsafe {
-                x.weights::<V>(&pair, term, s.weights, std::ptr::null_mut());
+                let far = x.far::<V>(&pair, term, 1, s);
+                let near = Far::rest(far.as_ref(), &pair);
+                x.weights::<V>(&near, term, s.weights, std::ptr::null_mut());
                 for (slot, head) in x.heads.of(self.task.group as usize).enumerate() {
                     let sums = s.o.add(slot * x.block());
                     let values = x.values(&pair, head).columns::<V>(pair.keys, s.v);
-                    self.head::<V>(&pair, values, sums);
+                    self.head::<V>(&near, values, sums);
+                    if let Some(far) = &far {
+                        far.results::<V>(values, sums);
+                    }
                     if j == i {
                         x.results(self.o, &pair, head, channel)
                             .receive::<V>(sums, wide, 1.0, false);

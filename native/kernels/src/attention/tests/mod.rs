@@ -3,6 +3,7 @@
 mod cases;
 mod ops;
 mod refusals;
+mod series;
 
 use super::*;
 use crate::Ctx;

@@ -1,9 +1,11 @@
 //! The gradients of the position and time channels.
 
+use super::far::Far;
 use super::{ChannelScratch, Channels, STRIP, TERMS};
 use crate::attention::bias::{BlockPair, Term};
 use crate::attention::pack::ColumnForm;
 use crate::attention::plan::{BLOCK, Blocks, Task};
+use crate::attention::power::{PowerSums, WEIGHTS};
 use crate::attention::table_grads::Partial;
 use crate::attention::tile::{Product, Scores, Slope};
 use crate::panels::{Panels, PanelsMut};
@@ -51,28 +53,39 @@ impl ChannelBackwardTask<'_> {
         let group = x.heads.of(self.task.group as usize);
         // SAFETY: by this function's contract.
         unsafe {
-            let kept = if self.partial.is_some() {
-                s.kept
-            } else {
-                std::ptr::null_mut()
+            let (functions, kept) = match self.partial.is_some() {
+                true => (WEIGHTS, s.kept),
+                false => (1, std::ptr::null_mut()),
             };
-            x.weights::<V>(&pair, term, s.weights, kept);
+            let far = x.far::<V>(&pair, term, functions, s);
+            let near = Far::rest(far.as_ref(), &pair);
+            let mut sums = PowerSums::default();
+            x.weights::<V>(&near, term, s.weights, kept);
             for head in group.clone() {
-                let d_o = x.results(self.d_o, &pair, head, channel);
+                let (d_o, v) = (x.results(self.d_o, &pair, head, channel), x.values(&pair, head));
                 d_o.pack_columns::<V>(pair.queries.next_multiple_of(MR), 1.0, s.o);
-                for from in (0..pair.queries).step_by(STRIP) {
-                    self.values::<V>(&pair, from..pair.queries.min(from + STRIP));
+                for from in (0..near.queries).step_by(STRIP) {
+                    self.values::<V>(&near, from..near.queries.min(from + STRIP));
                 }
-                let v = x.values(&pair, head);
+                if let Some(far) = &far {
+                    let values = match self.partial.is_some() {
+                        true => Some((v.columns::<V>(pair.keys, s.v), &mut sums.0)),
+                        false => None,
+                    };
+                    far.gradients::<V>(ColumnForm::packed(s.o), s.dv, values);
+                }
                 v.within(self.dv)
                     .receive::<V>(s.dv, x.heads.v.next_multiple_of(NR), 1.0, true);
-                if self.partial.is_some() {
+                if self.partial.is_some() && near.queries > 0 {
                     v.transposed::<V>(pair.keys.next_multiple_of(NR), s.v);
-                    self.total::<V>(&pair, head == group.start);
+                    self.total::<V>(&near, head == group.start);
                 }
             }
             if let Some(partial) = &self.partial {
-                x.tables.scatter::<V>(&pair, term, s.total, s.kept, partial);
+                x.tables.scatter::<V>(&near, term, s.total, s.kept, partial);
+                if far.is_some() {
+                    sums.add_to(partial);
+                }
             }
         }
     }
