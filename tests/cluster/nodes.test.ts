@@ -71,7 +71,8 @@ test.skipIf(WHY !== undefined)('a maker that is killed leaves no node and no pro
   expect(left.includes(names[0]!)).toBe(false);
 });
 
-test.skipIf(WHY !== undefined || MPIS.length === 0)(
+// Only in the long form: on a busy machine, whether heartbeats arrive in time depends on who gets a core.
+test.skipIf(WHY !== undefined || MPIS.length === 0 || process.env['TURBOGR_LONG'] !== '1')(
   'heartbeats pass an exchange of seconds on a slow link',
   async () => {
     await using nodes = new NodeSpaces({ nodes: 2, bitsPerSecond: 1e8 });
