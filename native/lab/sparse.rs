@@ -3,6 +3,7 @@
 
 mod bench;
 mod clock;
+mod table_lanes;
 
 use bench::Bench;
 use turbogr_kernels::embedding::{
@@ -148,68 +149,6 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
     );
 }
 
-/// The table's update with the tokens in one lane and in eight, `[T, D, R, V]`.
-fn lanes(b: &Bench, [t, d, r, v]: [usize; 4]) {
-    let (mut table, source) = (b.normal(v * d, 2), b.normal(t * d, 1));
-    let coef = b.normal(t * (1 + r), 5);
-    let (positives, negatives) = (b.ids(t, 1, v, 3), b.ids(t, r, v, 4));
-    let (mut m, mut s) = (b.zeros(v * d), b.zeros(v * d));
-    let of = |lanes: usize| -> Vec<Contribution> {
-        let n = t / lanes;
-        (0..lanes)
-            .flat_map(|lane| {
-                let rows = |per: usize| lane * n * per..(lane + 1) * n * per;
-                let source = Mat::new(&source[rows(d)], n, d);
-                let coef = Mat::new(&coef[rows(1 + r)], n, 1 + r);
-                let positives = Mat::new(&positives[rows(1)], n, 1);
-                let part = |ids, from, count| Contribution {
-                    lane: lane as u32,
-                    ids,
-                    source,
-                    coef: Some(coef.columns(from, count)),
-                    scale: 1.0,
-                    normalized: Some(1e-6),
-                    rounded: false,
-                };
-                let input = Contribution {
-                    coef: None,
-                    normalized: None,
-                    ..part(positives, 0, 1)
-                };
-                let negatives = Mat::new(&negatives[rows(r)], n, r);
-                [input, part(positives, 0, 1), part(negatives, 1, r)]
-            })
-            .collect()
-    };
-    let (one, eight) = (of(1), of(8));
-    let parts: Vec<Contribution> = of(8).into_iter().map(|c| Contribution { lane: 0, ..c }).collect();
-    for _ in 0..3 {
-        for (name, contributions) in [("one lane", &one), ("eight parts", &parts), ("eight lanes", &eight)] {
-            let bytes = (t * (r + 2) * d * 4) as f64;
-            b.time(
-                &format!("embedding_update lazy adam, {name}"),
-                bytes,
-                "GB/s of source rows",
-                |cx| {
-                    let args = EmbeddingUpdate {
-                        table: RowsMut::F32(MatMut::new(&mut table, v, d)),
-                        staged: None,
-                        contributions,
-                        update: Update::LazyAdam {
-                            m: MatMut::new(&mut m, v, d),
-                            v: MatMut::new(&mut s, v, d),
-                            hyper: ADAM,
-                        },
-                        rounding: None,
-                        grad_scale: None,
-                    };
-                    embedding_update(cx, args).expect("update");
-                },
-            );
-        }
-    }
-}
-
 /// `[T, D, V]`
 fn full(b: &Bench, [t, d, v]: [usize; 3]) {
     let (u, table, positives) = (b.normal(t * d, 1), b.normal(v * d, 2), b.ids(t, 1, v, 3));
@@ -350,8 +289,8 @@ fn main() {
         sampled(&b, [2048, 256, 128, 1_000_000], true);
     }
     if b.wants("lanes") {
-        lanes(&b, [16_384, 256, 128, 10_000]);
-        lanes(&b, [1024, 256, 512, 2500]);
+        table_lanes::time(&b, [16_384, 256, 128, 10_000]);
+        table_lanes::time(&b, [1024, 256, 512, 2500]);
     }
     if b.wants("full") {
         full(&b, [15_000, 50, 3883]);
