@@ -5,10 +5,6 @@
 #include "exchange.h"
 #include <stdio.h>
 #include <stdlib.h>
-#ifndef _WIN32
-#include <fcntl.h>
-#include <unistd.h>
-#endif
 
 enum { MOST_COMMS = 256, PULSE_TAG = 8 };
 
@@ -53,28 +49,11 @@ static int adopt(MPI_Comm comm, int *made, int *rank, int *size) {
   return error;
 }
 
-#ifndef _WIN32
-// A process that dies closes its files in the order of their numbers, and MPICH ends all ranks as soon as one's connection
-// to the launcher closes. With a high number that connection is the last to go: whoever else listens learns first who it was.
-static void keep_pmi_last(void) {
-  const char *text = getenv("PMI_FD");
-  char number[16];
-  int low = text ? atoi(text) : -1, high = low > 2 ? fcntl(low, F_DUPFD, 512) : -1;
-  if (high < 0) return;
-  snprintf(number, sizeof number, "%d", high);
-  setenv("PMI_FD", number, 1);
-  close(low);
-}
-#else
-static void keep_pmi_last(void) {}
-#endif
-
 static int shim_init(int *rank, int *size, int *provided) {
   int error, started = 0, made, length;
   char name[MPI_MAX_PROCESSOR_NAME] = {0};
   MPI_Comm world;
   MPI_Initialized(&started);
-  if (!started) keep_pmi_last();
   if (!started && (error = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, provided))) return error;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if ((error = MPI_Comm_dup(MPI_COMM_WORLD, &world))) return error;

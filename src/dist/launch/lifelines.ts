@@ -1,6 +1,7 @@
 // A connection from every rank to the launcher. When a rank dies, its connection closes before MPI notices and ends the other
-// ranks, so the first one to break identifies the rank. (MPICH may name any rank that it killed.) Faults are reported over it:
-// mpirun may end a job before it has forwarded what a rank printed last.
+// ranks, so the first one to break identifies the rank: Linux closes a killed process's newest files first, and MPI's own
+// connection is older. (MPICH may name any rank that it killed.) Faults are reported over it: mpirun may end a job before it has
+// forwarded what a rank printed last.
 //
 // Lines of a rank: `<token> <rank>`, then any of `fault <JSON>`, which is answered by a line, and `goodbye`. A rank whose
 // JavaScript is stuck opens a second connection (native/binding/src/ranks/report.rs).
