@@ -48,9 +48,9 @@ function startsOf(run: string): number {
   return existsSync(path) ? (readFileSync(path, 'utf8').match(/"kind":"(run|resumed)"/g)?.length ?? 0) : 0;
 }
 
-/** The process that is rank `rank` of the job that trains into `run`. */
-export function rankProcess(run: string, rank: number): number | undefined {
-  return processesOf(run).find(pid => {
+/** The process that is rank `rank` of the job whose command lines contain `mark`. */
+export function rankProcess(mark: string, rank: number): number | undefined {
+  return processesOf(mark).find(pid => {
     try {
       const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
       const names = ['OMPI_COMM_WORLD_RANK', 'PMI_RANK'];
@@ -93,9 +93,7 @@ export async function disturb(
   const seconds = (performance.now() - from) / 1000;
   if (how === 'cut') nodes!.setLink(nodes!.names.length - 1, 'up');
   const cause = how === 'kill' ? 'it died' : 'no sign of life';
-  // MPICH ends the other ranks at once: now and then the line of one of them breaks before that of the dead one.
-  const who = how === 'kill' && mpi === 'mpich' ? '\\d' : named;
-  return { disturbed, code, said, seconds, expected: new RegExp(`^turbogr: rank ${who} on ${host}: ${cause}`, 'm') };
+  return { disturbed, code, said, seconds, expected: new RegExp(`^turbogr: rank ${named} on ${host}: ${cause}`, 'm') };
 }
 
 /** Processes of a run, and on the nodes, that are still there after they have had time to go. */

@@ -2,38 +2,21 @@
 // leaves no process behind.
 
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { rankProcess } from './disturbance.js';
 import { launch, MAIN, MPIS, processesOf } from './mpi.js';
 
 const MISBEHAVE = fileURLToPath(new URL('./programs/misbehave.mjs', import.meta.url));
 const FAULT_CODE = 75;
 let unique = 0;
 
-/** Rank processes of a job that measures for an odd number of seconds, found by that number. */
-async function ranksOf(mark: string, count: number): Promise<number[]> {
-  for (;;) {
-    const found = processesOf(`${MAIN} ranks --seconds ${mark}`).filter(
-      pid => !processesOf(`launch --mpi`).includes(pid) && !processesOf('mpi').includes(pid),
-    );
-    if (found.length >= count) return found;
-    await sleep(100);
-  }
-}
-
-/** As its MPI tells it. */
-function rankOf(pid: number): number {
-  const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
-  const found = environment.map(entry => /^(?:OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d+)$/.exec(entry)?.[1]).find(Boolean);
-  return Number(found);
-}
-
 const CASES = MPIS.flatMap(kind => (['SIGKILL', 'SIGSTOP'] as const).map(signal => ({ kind, signal })));
 
 test.skipIf(MPIS.length === 0).each(CASES)('a rank gets $signal under $kind', async ({ kind, signal }) => {
+  // An odd number of seconds, by which its processes are found.
   const mark = `${100 + process.pid / 1e7 + ++unique}`;
   const args = ['launch', '--mpi', kind, '-n', '3', 'ranks', '--seconds', mark];
   const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -42,8 +25,7 @@ test.skipIf(MPIS.length === 0).each(CASES)('a rank gets $signal under $kind', as
   child.stderr.on('data', chunk => (said += String(chunk)));
   const ended = new Promise<number | null>(resolve => child.once('close', resolve));
   while (!said.includes('3 ranks have joined')) await sleep(100);
-  const victim = (await ranksOf(mark, 3)).find(pid => rankOf(pid) === 1);
-  process.kill(victim!, signal);
+  process.kill(rankProcess(`ranks --seconds ${mark}`, 1)!, signal);
   const from = performance.now();
   expect(await ended).toBe(FAULT_CODE);
   expect(performance.now() - from).toBeLessThan(10_000);
