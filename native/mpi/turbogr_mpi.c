@@ -3,8 +3,9 @@
 #include "turbogr_mpi.h"
 
 #include "exchange.h"
-#include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { MOST_COMMS = 256, PULSE_TAG = 8 };
 
@@ -49,12 +50,22 @@ static int adopt(MPI_Comm comm, int *made, int *rank, int *size) {
   return error;
 }
 
+// UCX aborts a rank that reads from the memory of one that has just died, possibly before the connections of the dead one are closed.
+// It ends a little later, so that the launcher learns first who died.
+static void abort_later(int signal_number) {
+  const struct timespec moment = {0, 300 * 1000 * 1000};
+  nanosleep(&moment, NULL);
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
 static int shim_init(int *rank, int *size, int *provided) {
   int error, started = 0, made, length;
   char name[MPI_MAX_PROCESSOR_NAME] = {0};
   MPI_Comm world;
   MPI_Initialized(&started);
   if (!started && (error = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, provided))) return error;
+  signal(SIGABRT, abort_later);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if ((error = MPI_Comm_dup(MPI_COMM_WORLD, &world))) return error;
   if ((error = MPI_Comm_dup(MPI_COMM_WORLD, &pulse_comm))) return error;

@@ -41,6 +41,7 @@ const WAYS = [
   { how: 'refuse', who: 'all', says: 'turbogr: there is no store\n  Copy it.', code: 2 },
   { how: 'refuse', who: '1', says: `rank 1 on ${hostname()}: there is no store`, code: 2 },
   { how: 'hang', who: '1', says: `rank 1 on ${hostname()}: its JavaScript has not run for 3 s`, code: FAULT_CODE },
+  { how: 'abort', who: '1', says: `rank 1 on ${hostname()}: it died`, code: FAULT_CODE },
   { how: 'mute-throw', who: '1', says: `rank 1 on ${hostname()}: Error: a bug of ours`, code: FAULT_CODE },
   { how: 'mute-hang', who: '1', says: `rank 1 on ${hostname()}: its JavaScript has not run for 3 s`, code: FAULT_CODE },
 ];

@@ -1,5 +1,5 @@
 // A rank program in which one rank misbehaves: it comes late to the groups, or after a second it throws or its JavaScript runs
-// forever. With `mute-`, what the rank prints from then on is lost, as when mpirun ends a job before it has forwarded everything.
+// forever, or it dies and another aborts because of that. With `mute-`, what the rank prints from then on is lost, as when mpirun ends a job before it has forwarded everything.
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gatherJson } from '../../../dist/dist/comm/communicator.js';
@@ -18,6 +18,11 @@ await withRanks(async ({ world }) => {
   for (let i = 0; i < 400; i++) {
     await gatherJson(world, i);
     await sleep(50);
+    if (how === 'abort' && i === 20) {
+      if (world.rank !== Number(who)) process.abort();
+      await sleep(50);
+      process.kill(process.pid, 'SIGKILL');
+    }
     if (i < 20 || (who !== 'all' && world.rank !== Number(who))) continue;
     if (given !== how) {
       closeSync(2);
