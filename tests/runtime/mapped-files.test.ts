@@ -46,5 +46,6 @@ describe('files', () => {
     writeFileSync(path, '');
     expect(mapFile(path).byteLength).toBe(0);
     expect(() => mapFile(`${path}-absent`)).toThrow(expect.objectContaining({ kind: 'file', op: 'map_file' }));
+    rmSync(path);
   });
 });

@@ -1,7 +1,7 @@
 // A small training run on data made in memory, for tests: users walk around a circle of items, so the next item
 // is certain.
 
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { resolveConfig } from '../../src/config/resolve.js';
@@ -73,9 +73,19 @@ export interface ToyOptions {
   signal?: AbortSignal;
 }
 
+/** Without a folder it trains into one that is removed afterwards. */
 export async function trainToy(options: ToyOptions): Promise<ToyRun> {
+  if (options.folder !== undefined) return trainInto(options.folder, options);
+  const folder = mkdtempSync(join(tmpdir(), 'turbogr-toy-'));
+  try {
+    return await trainInto(folder, options);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+async function trainInto(folder: string, options: ToyOptions): Promise<ToyRun> {
   const { config, threads = 2, source = toySource() } = options;
-  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'turbogr-toy-'));
   const { fingerprint, items } = source;
   const run = RunFolder.create(folder, {
     config,

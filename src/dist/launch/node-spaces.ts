@@ -31,14 +31,15 @@ while [ "\${1#-}" != "$1" ]; do shift; done
 node=$1; shift
 exec ip netns exec "$node" unshare --uts sh -c "hostname $node; $*"
 `;
-/** $1: folder; then the namespaces. Processes inside are killed first: they would keep the nodes alive. */
+/** $1: folder; then the namespaces. Processes inside are killed first: they would keep the nodes alive. Open MPI's
+ * daemons then leave their session folders behind. */
 const GUARDIAN = `
 read -r nothing
 folder=$1; shift
 for space in "$@"; do
   ip netns pids "$space" | while read -r pid; do kill -9 "$pid"; done
   ip netns del "$space"
-  rm -rf "/etc/netns/$space"
+  rm -rf "/etc/netns/$space" "\${TMPDIR:-/tmp}/ompi.$space."*
 done
 rm -rf "$folder"
 `;
