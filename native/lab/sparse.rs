@@ -7,7 +7,7 @@ mod table_lanes;
 
 use bench::Bench;
 use turbogr_kernels::embedding::{
-    Contribution, EmbeddingUpdate, Sampler, Update, draw_negatives, embedding_gather, embedding_update,
+    EmbeddingUpdate, Sampler, Update, draw_negatives, embedding_gather, embedding_update,
 };
 use turbogr_kernels::loss::{FullSoftmax, Logit, Sampled, full_softmax, sampled_softmax};
 use turbogr_kernels::measure::{fma_peak, fma_peak_flops, read_bandwidth};
@@ -67,25 +67,8 @@ fn sampled(b: &Bench, [t, d, r, v]: [usize; 4], half: bool) {
         };
         sampled_softmax(cx, args, None).expect("loss");
     });
-    let part = |ids, from, count| Contribution {
-        lane: 0,
-        ids,
-        source: Mat::new(&uhat, t, d),
-        coef: Some(Mat::new(&coef, t, 1 + r).columns(from, count)),
-        scale: 1.0,
-        normalized: Some(1e-6),
-        rounded: false,
-    };
-    let input = Contribution {
-        coef: None,
-        normalized: None,
-        ..part(Mat::new(&positives, t, 1), 0, 1)
-    };
-    let contributions = [
-        input,
-        part(Mat::new(&positives, t, 1), 0, 1),
-        part(Mat::new(&negatives, t, r), 1, r),
-    ];
+    let ids = [Mat::new(&positives, t, 1), Mat::new(&negatives, t, r)];
+    let contributions = table_lanes::contributions(0, Mat::new(&uhat, t, d), Mat::new(&coef, t, 1 + r), ids);
     let mut apply = |cx: &Ctx, update: Update| {
         let args = EmbeddingUpdate {
             table: rows(),

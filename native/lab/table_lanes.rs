@@ -5,6 +5,25 @@ use crate::bench::Bench;
 use turbogr_kernels::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
 use turbogr_kernels::{Mat, MatMut, RowsMut};
 
+/// What a lane's input, positives and negatives contribute; `coef` has a column for the positive, then those of the negatives.
+pub fn contributions(lane: u32, source: Mat, coef: Mat, [positives, negatives]: [Mat<i32>; 2]) -> [Contribution; 3] {
+    let part = |ids: Mat<i32>, from| Contribution {
+        lane,
+        ids,
+        source,
+        coef: Some(coef.columns(from, ids.cols)),
+        scale: 1.0,
+        normalized: Some(1e-6),
+        rounded: false,
+    };
+    let input = Contribution {
+        coef: None,
+        normalized: None,
+        ..part(positives, 0)
+    };
+    [input, part(positives, 0), part(negatives, 1)]
+}
+
 /// `[T, D, R, V]`
 pub fn time(b: &Bench, [t, d, r, v]: [usize; 4]) {
     let (mut table, source) = (b.normal(v * d, 2), b.normal(t * d, 1));
@@ -19,22 +38,8 @@ pub fn time(b: &Bench, [t, d, r, v]: [usize; 4]) {
                 let source = Mat::new(&source[rows(d)], n, d);
                 let coef = Mat::new(&coef[rows(1 + r)], n, 1 + r);
                 let positives = Mat::new(&positives[rows(1)], n, 1);
-                let part = |ids, from, count| Contribution {
-                    lane: lane as u32,
-                    ids,
-                    source,
-                    coef: Some(coef.columns(from, count)),
-                    scale: 1.0,
-                    normalized: Some(1e-6),
-                    rounded: false,
-                };
-                let input = Contribution {
-                    coef: None,
-                    normalized: None,
-                    ..part(positives, 0, 1)
-                };
                 let negatives = Mat::new(&negatives[rows(r)], n, r);
-                [input, part(positives, 0, 1), part(negatives, 1, r)]
+                contributions(lane as u32, source, coef, [positives, negatives])
             })
             .collect()
     };

@@ -50,8 +50,8 @@ static int adopt(MPI_Comm comm, int *made, int *rank, int *size) {
   return error;
 }
 
-// UCX aborts a rank that reads from the memory of one that has just died, possibly before the connections of the dead one are closed.
-// It ends a little later, so that the launcher learns first who died.
+// UCX aborts a rank that reads from the memory of one that has just died, possibly before the dead one's connections are
+// closed. The aborted rank ends a moment later, so that the launcher hears of the dead one first.
 static void abort_later(int signal_number) {
   const struct timespec moment = {0, 300 * 1000 * 1000};
   nanosleep(&moment, NULL);

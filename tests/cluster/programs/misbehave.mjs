@@ -1,5 +1,6 @@
 // A rank program in which one rank misbehaves: it comes late to the groups, or after a second it throws or its JavaScript runs
-// forever, or it dies and another aborts because of that. With `mute-`, what the rank prints from then on is lost, as when mpirun ends a job before it has forwarded everything.
+// forever, or it dies and the others abort. With `mute-`, what the rank prints from then on is lost, as when mpirun ends a job
+// before it has forwarded everything.
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gatherJson } from '../../../dist/dist/comm/communicator.js';
