@@ -4,6 +4,7 @@
 mod bench;
 mod clock;
 mod table_lanes;
+mod table_shared;
 
 use bench::Bench;
 use turbogr_kernels::embedding::{
@@ -274,6 +275,9 @@ fn main() {
     if b.wants("lanes") {
         table_lanes::time(&b, [16_384, 256, 128, 10_000]);
         table_lanes::time(&b, [1024, 256, 512, 2500]);
+    }
+    if b.wants("shared") {
+        table_shared::time(&b, [8192, 256, 32, 200_000]);
     }
     if b.wants("full") {
         full(&b, [15_000, 50, 3883]);

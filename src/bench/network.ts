@@ -11,7 +11,7 @@
 //   exposed_comm    the same for all exchanges, on all ranks; wait, computing and free make up the rest
 //
 // The workload is heavy on rows: many negatives and few tokens. A round ends when its last step has been applied, which
-// cannot be hidden; with 20 steps per round that is about one percent.
+// cannot be hidden; with 40 steps per round that is about half a percent.
 
 import { Command } from '@commander-js/extra-typings';
 import { NodeSpaces, whyNoNodeSpaces } from '../dist/launch/node-spaces.js';
@@ -76,8 +76,8 @@ export function benchNetworkCommand() {
   return new Command('network')
     .description('four ranks on two nodes with a slow link: groups against one group, stale against synchronous')
     .option('--gbit <rate>', 'rate of the link', positiveNumber, 1)
-    .option('--steps <count>', 'steps of a turn', countNumber, 20)
-    .option('--turns <count>', 'turns of each scheme', countNumber, 2)
+    .option('--steps <count>', 'steps of a turn', countNumber, 40)
+    .option('--turns <count>', 'turns of each scheme', countNumber, 1)
     .option('--quick', 'a small table and few steps: shows that it works, measures little')
     .option('--json', 'one JSON object')
     .action(async ({ gbit, steps, turns, quick = false, json }) => {

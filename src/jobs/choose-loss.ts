@@ -12,7 +12,7 @@ import { fillTruncNormal } from '../ops/fill.js';
 import { Table } from '../ops/table.js';
 import { Tape } from '../ops/tape.js';
 import { GradientSums } from '../optim/gradients.js';
-import { Optimizer } from '../optim/optimizer.js';
+import { localGradients, Optimizer } from '../optim/optimizer.js';
 import { Objective } from '../train/objective.js';
 
 /** Full softmax is the exact loss, so it may cost this factor more. */
@@ -79,7 +79,8 @@ async function measure(
     else objective.full(tape, input, targets);
     const rates = { step, lr: 1e-3, tableLr: 1e-3 };
     const { dense, tables } = gradients.take({ lane: 0, defer: () => true });
-    gradients.release({ dense, tables: optimizer.apply({ dense, tables: () => tables }, rates) });
+    const applied = optimizer.apply({ dense: localGradients(dense), tables: () => tables }, rates);
+    gradients.release({ dense, tables: applied });
     await device.sync();
     best = Math.min(best, (performance.now() - start) / 1000);
     draws?.ids.dispose();

@@ -58,16 +58,29 @@ export interface Moment {
   readonly shape: Shape;
 }
 
+/** Updates a slice of this rank with its gradient. */
+export type UpdateSlice = (slice: number, gradient: Tensor<'f32'>, stream?: StreamName) => void;
+
+/** The gradients of this rank's slices of the dense parameters. */
+export interface SliceGradients {
+  /** All of them, for their norm. */
+  all(): DenseGradients;
+  /** Enqueues the update of each slice, and whatever the other ranks need of it. */
+  apply(update: UpdateSlice): void;
+}
+
+/** Of a single rank. */
+export function localGradients(dense: DenseGradients): SliceGradients {
+  return { all: () => dense, apply: update => dense.forEach((gradient, i) => gradient && update(i, gradient)) };
+}
+
 /** The gradients to apply. */
 export interface GradientsToApply {
-  /** By slice of this rank. */
-  readonly dense: DenseGradients;
+  readonly dense: SliceGradients;
   /** Called once: after the dense update, or before it if gradients are clipped by their global norm. */
   tables(): TableGradients;
   /** The remaining rows, summed when they are applied. Absent with clipping, which needs the norm of all rows first. */
   later?: (() => TableGradients) | undefined;
-  /** Called when the update of the dense parameters is enqueued. */
-  denseApplied?(): void;
 }
 
 export interface StepRates {
@@ -118,8 +131,8 @@ export class Optimizer {
 
   /** Applies the gradients, which the caller still owns. Returns those of tables in the form in which they were applied. */
   apply(given: GradientsToApply, { step, lr, tableLr }: StepRates): TableGradients {
-    const { dense } = given;
-    const { clip, beta1, beta2, eps, weightDecay, rowStream: stream } = this.#settings;
+    const { clip, beta1, beta2, eps, weightDecay, rowStream } = this.#settings;
+    const dense = clip === undefined ? [] : given.dense.all();
     const clipped = clip === undefined ? undefined : this.#prepare(given.tables());
     const gradScale = clipped && this.#clip({ dense, tables: clipped }, clip!);
     const hyper = (rate: number, decay: number): AdamHyper => ({
@@ -130,18 +143,17 @@ export class Optimizer {
       weightDecay: decay,
       step,
     });
-    this.#slices.forEach(({ parameter, value: p }, i) => {
-      const g = dense[i];
-      if (!g) return;
-      const [m, v] = this.#moments[i]!;
+    given.dense.apply((slice, g, stream) => {
+      const { parameter, value: p } = this.#slices[slice]!;
+      const [m, v] = this.#moments[slice]!;
       const rates = hyper(lr, this.#trained.decays[parameter] ? weightDecay : 0);
-      adamw(this.#device, { p, g, m: m.value, v: v.value, hyper: rates, gradScale });
+      adamw(this.#device, { p, g, m: m.value, v: v.value, hyper: rates, gradScale }, stream);
     });
-    given.denseApplied?.();
     const applyTables = (tables: TableGradients): TableGradients => {
       tables.forEach((gradient, i) => {
         const rounding = this.#rounding(i, step);
-        if (gradient) this.#tables[i]!.apply(gradient, { hyper: hyper(tableLr, 0), gradScale, rounding, stream });
+        if (gradient)
+          this.#tables[i]!.apply(gradient, { hyper: hyper(tableLr, 0), gradScale, rounding, stream: rowStream });
       });
       return tables;
     };

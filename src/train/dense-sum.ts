@@ -2,6 +2,7 @@
 // the order of the lane tree and then either updates its piece (slice-sums.ts) or sends the sum to all ranks.
 
 import type { Communicator } from '../dist/comm/communicator.js';
+import type { StreamName } from '../native/call.js';
 import type { Device } from '../native/device.js';
 import type { DenseGradient } from '../ops/dense-gradient.js';
 import { add } from '../ops/elementwise.js';
@@ -39,16 +40,17 @@ export class DenseSum {
     return total;
   }
 
-  /** This rank's piece of the sum, undefined when empty; `owned` is disposed after use. */
+  /** This rank's piece of the sum, undefined when empty; `owned` is disposed after use. Added up on `stream`. */
   reduce(
     lanes: number,
     parts: readonly RankPart<Tensor<'f32'>>[],
     pieces: readonly number[],
+    stream?: StreamName,
   ): { sum: Tensor<'f32'> | undefined; owned: Tensor[] } {
     const piece = pieces[this.#world.rank]!;
     const received = this.#receivePieces(parts, pieces);
     const sum = new LaneSum<Tensor<'f32'>>(lanes, (left, right) => {
-      if (piece > 0) add(this.#device, 1, { x: right, y: left });
+      if (piece > 0) add(this.#device, 1, { x: right, y: left }, stream);
       return left;
     });
     putNodes(

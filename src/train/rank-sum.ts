@@ -30,7 +30,7 @@ export interface RankSumOptions {
   isDivided: (table: Table) => boolean;
   /** Stream on which rows are added. */
   stream: StreamName;
-  /** Gradients are sent as soon as they are final; otherwise after backward. */
+  /** Gradients are sent and applied as soon as they are final; otherwise after backward. */
   early: boolean;
 }
 
@@ -49,10 +49,11 @@ export class RankSum {
   readonly #factors: FactorSum;
 
   constructor(options: RankSumOptions) {
-    const { device, groups, stream, trained, portions } = options;
+    const { device, groups, stream, trained, portions, early } = options;
     this.#options = options;
     this.#dense = new DenseSum(device, groups.world);
-    this.#slices = new SliceSums({ device, world: groups.world, dense: this.#dense }, trained.parameters, portions);
+    const slices = { device, world: groups.world, dense: this.#dense, stream: early ? 'comm' : 'compute' } as const;
+    this.#slices = new SliceSums(slices, trained.parameters, portions);
     this.#rows = new RowSum(device, groups, stream);
     this.#factors = new FactorSum(device, groups.world, options.gradients);
   }
@@ -78,7 +79,6 @@ export class RankSum {
       dense: this.#slices.total(lanes, nodes),
       tables: () => this.#sumTables(lanes, nodes, rows && { rows, part: 'first' }),
       ...(rows && { later: () => this.#sumTables(lanes, nodes, { rows, part: 'others' }) }),
-      denseApplied: () => this.#slices.share(),
     };
   }
 

@@ -10,7 +10,7 @@ import {
   type TableGradients,
   type Trained,
 } from '../optim/gradients.js';
-import type { GradientsToApply, Optimizer, StepRates } from '../optim/optimizer.js';
+import { type GradientsToApply, localGradients, type Optimizer, type StepRates } from '../optim/optimizer.js';
 import { PackedWeights } from '../ops/pack-weight.js';
 import type { RowList } from '../ops/row-list.js';
 import type { JaggedBatch } from '../tensor/jagged.js';
@@ -263,7 +263,7 @@ export class StepRun {
   /** The sum, where one rank computes all lanes. */
   #alone(): GradientsToApply | undefined {
     const total = this.#sum.total();
-    return total && { dense: total.dense, tables: () => total.tables };
+    return total && { dense: localGradients(total.dense), tables: () => total.tables };
   }
 
   #apply(total: GradientsToApply): void {
@@ -283,7 +283,7 @@ export class StepRun {
       return (later = total.later!());
     };
     const [items, ...others] = optimizer.apply({ ...total, tables, later: total.later && rest }, rates);
-    const dense = rankSum ? [] : total.dense; // slices were disposed when they were shared
+    const dense = rankSum ? [] : total.dense.all(); // of several ranks: returned when they were sent
     remembered?.rows.dispose(); // the ids are kept
     gradients.release({ dense, tables: [remembered ? undefined : items, ...others] });
     gradients.release({ dense: [], tables: later });

@@ -13,6 +13,11 @@ export interface StepTimes {
   bare: number;
 }
 
+/** An exchange between ranks, not a kernel; the stream of exchanges also updates slices of parameters. */
+export function isExchange({ stream, op }: Span): boolean {
+  return stream === 'comm' && op.startsWith('comm_');
+}
+
 type Interval = readonly [start: number, end: number];
 
 /** Length of the union. */
@@ -28,7 +33,7 @@ export function unionLength(intervals: readonly Interval[]): number {
 /** `wall` in seconds; default: from the first span to the last. */
 export function timesOf(spans: readonly Span[], wall = lengthOf(spans) / 1e6): StepTimes {
   const intervals = (of: (span: Span) => boolean) => spans.filter(of).map(({ start, end }): Interval => [start, end]);
-  const busy = unionLength(intervals(({ stream }) => stream !== 'comm')) / 1e6;
+  const busy = unionLength(intervals(span => !isExchange(span))) / 1e6;
   const all = unionLength(intervals(() => true)) / 1e6;
   return { wall, busy, bare: all - busy };
 }

@@ -15,7 +15,7 @@ const READY = MPIS.length > 0;
 beforeAll(async () => {
   if (!READY) return;
   const settings = [...Object.keys(SETTINGS), 'pool'].flatMap(waysOf);
-  all = await runWays(store, [...settings, ...saturated, ...wide], 4);
+  all = await runWays(store, [...settings, ...saturated, ...unclipped, ...wide], 4);
 }, 900_000);
 
 const wide = [
@@ -23,6 +23,14 @@ const wide = [
   wayOf('wide', { ranks: 2, groupSize: 2 }),
   wayOf('wide', { ranks: 2, groupSize: 1, overlap: 'off' }),
   wayOf('wide', { ranks: 3, groupSize: 3 }),
+];
+
+/** Without a norm to wait for, parameters are updated during backward. */
+const unclipped = [
+  wayOf('wide, not clipped', { ranks: 1, groupSize: 1 }),
+  wayOf('wide, not clipped', { ranks: 2, groupSize: 2 }),
+  wayOf('wide, not clipped', { ranks: 3, groupSize: 1 }),
+  wayOf('wide, not clipped', { ranks: 2, groupSize: 1, overlap: 'off' }),
 ];
 
 /** Coefficients of many positives are exactly 0: such a row, if its lane has no other use for it, has no gradient. */
@@ -133,6 +141,15 @@ test.skipIf(!READY)('gradients leave while backward still runs, unless overlap i
   const [, early, late] = all.slice(-wide.length);
   for (const lead of early!.leads) expect(lead).toBeGreaterThan(0);
   for (const lead of late!.leads) expect(lead).toBeLessThanOrEqual(0);
+});
+
+test.skipIf(!READY)('parameters are updated and sent back while backward still runs, unless overlap is off', () => {
+  const [one, two, three, late] = all.slice(-wide.length - unclipped.length, -wide.length);
+  for (const { digest, losses } of [two!, three!, late!]) {
+    expect({ digest, losses }).toEqual({ digest: one!.digest, losses: one!.losses });
+  }
+  for (const lead of two!.updateLeads) expect(lead).toBeGreaterThan(0);
+  for (const lead of late!.updateLeads) expect(lead).toBeLessThanOrEqual(0);
 });
 
 test.skipIf(!READY)('rows sent in FP16 are rounded on one rank too, and change the result a little', () => {

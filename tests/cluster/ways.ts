@@ -61,6 +61,7 @@ export const SEGMENTED: Readonly<Record<string, readonly string[]>> = {
 /** Besides the settings of the matrix. */
 const OTHERS: Readonly<Record<string, readonly string[]>> = {
   wide: WIDE,
+  'wide, not clipped': WIDE.filter(setting => !setting.startsWith('optimizer.clip')),
   pool: ['loss.negatives.pool=8', 'loss.negatives.count=8', 'optimizer.table=lazy-adam'],
   bce: ['loss.kind=bce', 'loss.negatives.count=1', 'optimizer.table=lazy-adam'],
   'bce, saturated': ['loss.kind=bce', 'loss.negatives.count=1', 'loss.temperature=0.0002', 'optimizer.table=lazy-adam'],
@@ -98,6 +99,8 @@ export interface WayResult {
   state: number[];
   /** Microseconds by which gradients left before the end of backward, by rank. */
   leads: (number | null)[];
+  /** The same for the first updated parameters. */
+  updateLeads: (number | null)[];
   /** Steps in which rows were sent again before the gradients of other rows. */
   parted: number;
   /** The most exchanges of row gradients before that. */

@@ -3,7 +3,9 @@ import { turnShares, turnTimes } from '../../src/bench/ranks/turn-shares.js';
 import type { Span } from '../../src/events/chrome-trace.js';
 import { meanShares, rankShares, timesOf, unionLength } from '../../src/train/step-shares.js';
 
-const span = (stream: string, start: number, end: number): Span => ({ stream, op: 'x', lane: 0, stage: 0, start, end });
+const span = (stream: string, start: number, end: number, op = stream === 'comm' ? 'comm_barrier' : 'add'): Span => {
+  return { stream, op, lane: 0, stage: 0, start, end };
+};
 
 test('intervals that overlap are counted once', () => {
   expect(unionLength([])).toBe(0);
@@ -22,6 +24,9 @@ test('an exchange counts where no kernel runs beside it', () => {
   expect(timesOf(spans)).toEqual({ wall: 8, busy: 5, bare: 3 });
   expect(timesOf([])).toEqual({ wall: 0, busy: 0, bare: 0 });
   expect(turnTimes(spans, 10)).toEqual({ wall: 10, busy: 5, bare: 3, comm: 4 });
+  // A kernel on the stream of exchanges is computing.
+  const updated = [...spans, span('comm', 9e6, 10e6, 'adamw')];
+  expect(turnTimes(updated, 10)).toEqual({ wall: 10, busy: 6, bare: 3, comm: 4 });
 });
 
 test('shares of a rank add up, and waiting for the slowest one is no communication', () => {

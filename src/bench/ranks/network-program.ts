@@ -9,7 +9,7 @@ import { Device } from '../../native/device.js';
 import { type StageName, STAGES } from '../../train/stages.js';
 import type { RankCase } from './rank-case.js';
 import { StepLoop } from './step-loop.js';
-import { unionLength } from '../../train/step-shares.js';
+import { isExchange, unionLength } from '../../train/step-shares.js';
 import type { TurnTimes } from './turn-shares.js';
 
 export interface NetworkSpec {
@@ -72,8 +72,8 @@ function sparseTimes(spans: readonly Span[]): Pick<SchemeTurn, 'fetches' | 'bare
   const intervals = (of: (span: Span) => boolean) =>
     spans.filter(of).map(({ start, end }): readonly [number, number] => [start, end]);
   const exchanges = (...stages: StageName[]) =>
-    intervals(({ stream, stage }) => stream === 'comm' && stages.some(name => STAGES.indexOf(name) === stage));
-  const kernels = intervals(({ stream }) => stream !== 'comm');
+    intervals(span => isExchange(span) && stages.some(name => STAGES.indexOf(name) === span.stage));
+  const kernels = intervals(span => !isExchange(span));
   const bare = (of: ReturnType<typeof exchanges>) => (unionLength([...of, ...kernels]) - unionLength(kernels)) / 1e6;
   return {
     fetches: exchanges('rows')

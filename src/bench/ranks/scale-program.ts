@@ -42,8 +42,12 @@ await withRanks(async ({ world }) => {
   await turn(joint, world.size);
   for (let i = 0; i < turns; i++) {
     times.alone.push(...(await turn(copy, 1)));
-    times.together.push(await turn(joint, world.size));
-    times.copies.push(await turn(copy, world.size));
+    // In alternating order, so that a machine that becomes faster or slower favours neither.
+    const first = await turn(i % 2 === 0 ? joint : copy, world.size);
+    const second = await turn(i % 2 === 0 ? copy : joint, world.size);
+    const [together, copies] = i % 2 === 0 ? [first, second] : [second, first];
+    times.together.push(together);
+    times.copies.push(copies);
   }
   if (world.rank === 0) process.stdout.write(`${JSON.stringify(times)}\n`);
 });

@@ -1,7 +1,7 @@
 // How the ranks' time divides over the rounds of a benchmark, under the names of its JSON output.
 
 import type { Span } from '../../events/chrome-trace.js';
-import { meanShares, rankShares, type StepTimes, timesOf, unionLength } from '../../train/step-shares.js';
+import { isExchange, meanShares, rankShares, type StepTimes, timesOf, unionLength } from '../../train/step-shares.js';
 
 /** Seconds of one rank's round. */
 export interface TurnTimes extends StepTimes {
@@ -20,7 +20,7 @@ export interface TurnShares {
 
 /** `wall` in seconds. */
 export function turnTimes(spans: readonly Span[], wall: number): TurnTimes {
-  const exchanges = spans.filter(({ stream }) => stream === 'comm');
+  const exchanges = spans.filter(isExchange);
   const comm = unionLength(exchanges.map(({ start, end }): readonly [number, number] => [start, end])) / 1e6;
   return { ...timesOf(spans, wall), comm };
 }

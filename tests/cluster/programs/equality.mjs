@@ -1,6 +1,6 @@
 // Ranks that train the same small model in many ways, one after the other: on some of them, in groups of a size, overlapped
 // or not, with rows fetched ahead or not. Rank 0 prints a line of JSON for each way: its name, losses and digest, the bytes
-// of optimiser state on each rank, by how many microseconds a rank's first gradients left before its backward ended, and in
+// of optimiser state on each rank, by how many microseconds a rank's first gradients and updated parameters left before its backward ended, and in
 // how many steps rows were sent again before the gradients of the others, whether gradients were sent as factors, and the bytes
 // of tensors that each rank has reserved. A way may have more `items` than the store.
 //
@@ -39,7 +39,7 @@ async function train(groups, { threads, settings, items }) {
   const opened = [];
   let cursor = { epoch: 0, position: 0 };
   const figures = [];
-  let lead = Number.NEGATIVE_INFINITY;
+  let [lead, updateLead] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
   let parted = 0;
   let factors = false;
   let between = 0;
@@ -56,7 +56,8 @@ async function train(groups, { threads, settings, items }) {
     figures.push(await (await learner.run(opened.shift())).figures);
     await device.sync();
     const { spans } = device.spans();
-    lead = Math.max(lead, leadOf(spans));
+    lead = Math.max(lead, leadOf(spans, 'comm_all_to_all_v'));
+    updateLead = Math.max(updateLead, leadOf(spans, 'comm_all_gather_v'));
     factors ||= spans.some(({ op }) => op === 'local_ids');
     const first = firstSums(spans);
     parted += first ? 1 : 0;
@@ -66,16 +67,18 @@ async function train(groups, { threads, settings, items }) {
   const changed = figures.map(({ rows }) => rows);
   const digest = await learner.digest(learner.evaluated);
   const state = await gatherJson(groups.figures, learner.held()['optimiser state']);
-  const leads = await gatherJson(groups.figures, Number.isFinite(lead) ? lead : null);
+  const finite = x => (Number.isFinite(x) ? x : null);
+  const leads = await gatherJson(groups.figures, finite(lead));
+  const updateLeads = await gatherJson(groups.figures, finite(updateLead));
   const reserved = await gatherJson(groups.figures, device.stats().reservedBytes);
   device.dispose();
-  return { digest, losses, changed, state, leads, parted, between, factors, reserved };
+  return { digest, losses, changed, state, leads, updateLeads, parted, between, factors, reserved };
 }
 
-/** From the first exchange of gradients to the end of backward. */
-function leadOf(spans) {
+/** From the first exchange of dense gradients, or of updated parameters, to the end of backward. */
+function leadOf(spans, exchange) {
   const of = (stream, stage) => spans.filter(span => span.stream === stream && span.stage === STAGES.indexOf(stage));
-  const sent = of('comm', 'apply').filter(({ op }) => op === 'comm_all_to_all_v');
+  const sent = of('comm', 'apply').filter(({ op }) => op === exchange);
   return Math.max(...of('compute', 'dense').map(({ end }) => end)) - Math.min(...sent.map(({ start }) => start));
 }
 
