@@ -1,8 +1,8 @@
 // Predicts a step on W ranks: its time, the traffic on each link, the memory per rank. Tables are sharded over groups of I
 // ranks (HSP); I = W is one flat group. Ranks of a host are consecutive.
 //
-// Hidden: rows of the next lane are fetched while one computes; dense gradients are sent while earlier blocks are still in
-// backward. Exposed at staleness 0: the first lane's rows, gradient rows and their exchange between groups. `exact` fetches
+// Hidden: rows of the next lane are fetched while one computes; dense gradients are sent, and parameters updated and sent back, while
+// earlier blocks are still in backward (with clipping, parameters wait for the norm of all gradients). Exposed at staleness 0: the first lane's rows, gradient rows and their exchange between groups. `exact` fetches
 // early and exposes the rows sent again and their gradients (with clipping, the gradients of all rows); staleness 1 and 2 expose
 // only what exceeds the compute time.
 
@@ -90,11 +90,13 @@ export function predict(costs: Costs, work: Workload, cluster: Cluster, layout: 
   const notes = time(NOTES, ranks, 0, 0);
 
   const laneCompute = compute / lanes;
-  // Gradients are hidden by backward; parameters by the next forward, unless its rows wait for them.
-  const half = denseTime / 2;
-  const behind = (seconds: number) => Math.max(half / work.blocks, half - seconds);
+  const backward = BACKWARD * laneCompute;
+  const behind = (seconds: number, computing: number) => Math.max(seconds / work.blocks, seconds - computing);
   const rowsWait = staleness === 0 && groupSize > 1;
-  const denseBare = behind(BACKWARD * laneCompute) + (rowsWait ? half : behind((1 - BACKWARD) * laneCompute));
+  const half = denseTime / 2;
+  const denseBare = work.clips
+    ? behind(half, backward) + (rowsWait ? half : behind(half, laneCompute - backward))
+    : behind(denseTime, backward);
   const laterFetches = (lanes - 1) * Math.max(0, fetch - laneCompute);
   const changed = (steps: number) => work.collisions(steps * ranks * lanes);
   const resend = time(1, groupSize, changed(1) * fetched, changed(1) * fetchedFar) * lanes;
