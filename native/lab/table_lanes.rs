@@ -3,7 +3,7 @@
 use crate::ADAM;
 use crate::bench::Bench;
 use turbogr_kernels::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
-use turbogr_kernels::{Mat, MatMut, RowsMut};
+use turbogr_kernels::{Ctx, Mat, MatMut, RowsMut};
 
 /// What a lane's input, positives and negatives contribute; `coef` has a column for the positive, then those of the negatives.
 pub fn contributions(lane: u32, source: Mat, coef: Mat, [positives, negatives]: [Mat<i32>; 2]) -> [Contribution; 3] {
@@ -48,26 +48,27 @@ pub fn time(b: &Bench, [t, d, r, v]: [usize; 4]) {
     for _ in 0..3 {
         for (name, contributions) in [("one lane", &one), ("eight parts", &parts), ("eight lanes", &eight)] {
             let bytes = (t * (r + 2) * d * 4) as f64;
-            b.time(
-                &format!("embedding_update lazy adam, {name}"),
-                bytes,
-                "GB/s of source rows",
-                |cx| {
-                    let args = EmbeddingUpdate {
-                        table: RowsMut::F32(MatMut::new(&mut table, v, d)),
-                        staged: None,
-                        contributions,
-                        update: Update::LazyAdam {
-                            m: MatMut::new(&mut m, v, d),
-                            v: MatMut::new(&mut s, v, d),
-                            hyper: ADAM,
-                        },
-                        rounding: None,
-                        grad_scale: None,
-                    };
-                    embedding_update(cx, args).expect("update");
-                },
-            );
+            let name = format!("embedding_update lazy adam, {name}");
+            b.time(&name, bytes, "GB/s of source rows", |cx| {
+                update(cx, [&mut table, &mut m, &mut s], [v, d], contributions);
+            });
         }
     }
+}
+
+/// Lazy Adam on a table `[V, D]` with its two moments.
+pub fn update(cx: &Ctx, [table, m, s]: [&mut [f32]; 3], [v, d]: [usize; 2], contributions: &[Contribution]) {
+    let args = EmbeddingUpdate {
+        table: RowsMut::F32(MatMut::new(table, v, d)),
+        staged: None,
+        contributions,
+        update: Update::LazyAdam {
+            m: MatMut::new(m, v, d),
+            v: MatMut::new(s, v, d),
+            hyper: ADAM,
+        },
+        rounding: None,
+        grad_scale: None,
+    };
+    embedding_update(cx, args).expect("update");
 }

@@ -1,9 +1,9 @@
 //! The table's update for R negatives per token, for twice and four times as many, and for R shared by two and by four tokens.
 
-use crate::ADAM;
 use crate::bench::Bench;
-use turbogr_kernels::embedding::{Contribution, EmbeddingUpdate, Update, embedding_update};
-use turbogr_kernels::{Mat, MatMut, RowsMut};
+use crate::table_lanes::update;
+use turbogr_kernels::Mat;
+use turbogr_kernels::embedding::Contribution;
 
 /// `[T, D, R, V]`
 pub fn time(b: &Bench, [t, d, r, v]: [usize; 4]) {
@@ -25,26 +25,10 @@ pub fn time(b: &Bench, [t, d, r, v]: [usize; 4]) {
                 rounded: false,
             }];
             let bytes = (rows * cols * k * d * 4) as f64;
-            b.time(
-                &format!("embedding_update lazy adam, R={per} k={k}"),
-                bytes,
-                "GB/s of source rows",
-                |cx| {
-                    let args = EmbeddingUpdate {
-                        table: RowsMut::F32(MatMut::new(&mut table, v, d)),
-                        staged: None,
-                        contributions: &contributions,
-                        update: Update::LazyAdam {
-                            m: MatMut::new(&mut m, v, d),
-                            v: MatMut::new(&mut s, v, d),
-                            hyper: ADAM,
-                        },
-                        rounding: None,
-                        grad_scale: None,
-                    };
-                    embedding_update(cx, args).expect("update");
-                },
-            );
+            let name = format!("embedding_update lazy adam, R={per} k={k}");
+            b.time(&name, bytes, "GB/s of source rows", |cx| {
+                update(cx, [&mut table, &mut m, &mut s], [v, d], &contributions);
+            });
         }
     }
 }

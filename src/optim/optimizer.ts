@@ -63,7 +63,7 @@ export type UpdateSlice = (slice: number, gradient: Tensor<'f32'>, stream?: Stre
 
 /** The gradients of this rank's slices of the dense parameters. */
 export interface SliceGradients {
-  /** All of them, for their norm. */
+  /** All of them, for their norm. Called at most once before `apply`. */
   all(): DenseGradients;
   /** Enqueues the update of each slice, and whatever the other ranks need of it. */
   apply(update: UpdateSlice): void;

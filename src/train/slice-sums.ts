@@ -42,19 +42,16 @@ export class SliceSums {
 
   /** The sums of this rank's slices. Consumes the gradients of the nodes. */
   total(lanes: number, nodes: readonly RankNode[]): SliceGradients {
+    /** By portion, once they were asked for. */
     let sums: (SliceSum | undefined)[] | undefined;
     const inTurn = (each: (k: number) => void): void => {
       for (let k = this.#portions.length - 1; k >= 0; k--) each(k);
     };
-    const sumAll = (): (SliceSum | undefined)[] => {
-      if (sums) return sums;
-      const found: (SliceSum | undefined)[] = [];
-      inTurn(k => (found[k] = this.#sum(lanes, nodes, this.#portions[k]!)));
-      return (sums = found);
-    };
     return {
       all: (): DenseGradients => {
-        const found = sumAll();
+        const found: (SliceSum | undefined)[] = [];
+        inTurn(k => (found[k] = this.#sum(lanes, nodes, this.#portions[k]!)));
+        sums = found;
         return this.#portions.flatMap((_, k) => (this.#slices[k] === undefined ? [] : [found[k]?.sum]));
       },
       apply: update => {

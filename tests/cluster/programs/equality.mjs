@@ -1,8 +1,8 @@
 // Ranks that train the same small model in many ways, one after the other: on some of them, in groups of a size, overlapped
 // or not, with rows fetched ahead or not. Rank 0 prints a line of JSON for each way: its name, losses and digest, the bytes
-// of optimiser state on each rank, by how many microseconds a rank's first gradients and updated parameters left before its backward ended, and in
-// how many steps rows were sent again before the gradients of the others, whether gradients were sent as factors, and the bytes
-// of tensors that each rank has reserved. A way may have more `items` than the store.
+// of optimiser state on each rank, by how many microseconds a rank's first gradients and its first updated parameters left
+// before its backward ended, in how many steps rows were sent again before the gradients of the others, whether gradients were
+// sent as factors, and the bytes of tensors that each rank has reserved. A way may have more `items` than the store.
 //
 //   equality.mjs <store> <steps> <ways as JSON: [{ name, ranks, groupSize, threads, settings, items? }]>
 import { resolveConfig, parseAssignments } from '../../../dist/config/resolve.js';
