@@ -31,7 +31,7 @@ function changes(config, recipe, path = '') {
 function rowOf(run) {
   const { config, initialWeights } = read(join(run, 'run.json'));
   const report = read(join(run, 'report.json'));
-  const { seed: _named, ...decisive } = config;
+  const { seed: _named, threads: _irrelevant, ...decisive } = config;
   const changed = config.recipe ? changes(decisive, resolveConfig({ recipe: config.recipe })) : [];
   const { test } = report;
   const metrics = of => Object.fromEntries(METRICS.filter(m => of[m]).map(m => [m, of[m]]));
