@@ -101,6 +101,10 @@ export const SHOWN: Readonly<Record<string, Shown>> = {
   'turbogr train events.csv --tensorboard': { elsewhere: ['tests/ui/observers.test.ts', "'--tensorboard'"] },
   'turbogr train events.csv --metrics :9090': { elsewhere: ['tests/ui/observers.test.ts', "'--metrics'"] },
   // results
+  'turbogr prepare ml-1m-times.csv.gz --user user_id --item item_id --time time_s --catalogue 3883 --out ml-1m-times': {
+    not: NEEDS_ML1M,
+  },
+  'turbogr train ml-1m-times --recipe ml-1m-best': { not: NEEDS_ML1M },
   'turbogr train ml-1m --recipe ml-1m-hstu --run runs/ml-1m-hstu': { not: NEEDS_ML1M },
   'node scripts/collect-results.mjs "MovieLens 1M, order_unstable" runs/ml-1m-hstu': { not: NEEDS_ML1M },
   'turbogr export runs/ml-1m-hstu-large --out large.safetensors': { not: NEEDS_ML1M },

@@ -8,7 +8,8 @@ use crate::allocations::exempt;
 use crate::command::Command;
 use crate::failures::{Failure, Failures};
 use crate::fault::{NativeFault, fault, panicked};
-use crate::spans::Spans;
+use crate::spans::{OpenSpan, Spans};
+use crate::transfer::{Answer, Reply, resolve};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,6 +33,7 @@ const NOBODY: u64 = u64::MAX;
 pub struct Site<'a> {
     pub cx: &'a Ctx,
     pub failures: &'a Failures,
+    span: OpenSpan<'a>,
     /// Why this command's operands cannot be used. Only set for commands that always run.
     unusable: Option<Unusable>,
 }
@@ -52,6 +54,12 @@ impl Site<'_> {
 
     pub fn usable(&self) -> bool {
         self.unusable.is_none()
+    }
+
+    /// The last thing that a command does.
+    pub fn answer(&self, answer: Answer, reply: Reply) {
+        self.span.end();
+        resolve(answer, reply);
     }
 }
 
@@ -178,15 +186,13 @@ impl Queue {
                 let site = Site {
                     cx: &home.cx,
                     failures: &home.failures,
+                    span: self.spans.start(command.name, command.tag),
                     unusable,
                 };
-                let start = self.spans.start();
                 // SAFETY: each number is run once.
                 let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { command.run(&site) }))
                     .unwrap_or_else(|payload| Err(panicked(command.name, payload.as_ref())));
-                if let Some(start) = start {
-                    self.spans.end(command.name, command.tag, start);
-                }
+                site.span.end();
                 if let Err(fault) = outcome {
                     exempt(|| home.failures.add(fault, command.uses()));
                 }

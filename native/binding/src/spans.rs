@@ -1,6 +1,7 @@
 //! Records one span per command, in a ring of fixed size per stream that is allocated when recording starts. When disabled, a
 //! command costs one relaxed load.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
@@ -59,18 +60,17 @@ impl Spans {
         self.on.store(on, Ordering::Relaxed);
     }
 
-    /// The start of a span, if spans are recorded.
-    pub fn start(&self) -> Option<u64> {
-        self.on.load(Ordering::Relaxed).then(nanoseconds)
-    }
-
-    pub fn end(&self, name: &'static str, tag: Tag, start: u64) {
-        let span = Span {
+    /// Starts a span, if spans are recorded.
+    pub fn start(&self, name: &'static str, tag: Tag) -> OpenSpan<'_> {
+        OpenSpan {
+            spans: self,
             name,
             tag,
-            start,
-            end: nanoseconds(),
-        };
+            start: Cell::new(self.on.load(Ordering::Relaxed).then(nanoseconds)),
+        }
+    }
+
+    fn add(&self, span: Span) {
         let mut ring = self.ring();
         if ring.spans.capacity() == 0 {
             return; // switched off meanwhile
@@ -97,5 +97,29 @@ impl Spans {
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The span of the command that runs now.
+pub struct OpenSpan<'a> {
+    spans: &'a Spans,
+    name: &'static str,
+    tag: Tag,
+    /// None if spans are not recorded, and after the end.
+    start: Cell<Option<u64>>,
+}
+
+impl OpenSpan<'_> {
+    /// Only the first call counts: a command that answers JavaScript ends its span before the answer, so that whoever got the
+    /// answer finds the span.
+    pub fn end(&self) {
+        if let Some(start) = self.start.take() {
+            self.spans.add(Span {
+                name: self.name,
+                tag: self.tag,
+                start,
+                end: nanoseconds(),
+            });
+        }
     }
 }

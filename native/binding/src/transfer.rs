@@ -57,7 +57,7 @@ pub fn resolve(answer: Answer, reply: Reply) {
 pub fn sync(command: &mut Command, answer: Answer) {
     command.answer("sync", move |site| {
         let failed = site.refusal().or_else(|| site.failures.settle().err());
-        resolve(answer, failed.map_or(Reply::Done, Reply::Refused));
+        site.answer(answer, failed.map_or(Reply::Done, Reply::Refused));
         Ok(())
     });
 }
@@ -66,7 +66,7 @@ pub fn sync(command: &mut Command, answer: Answer) {
 pub fn read(command: &mut Command, tensor: Input, answer: Answer) {
     command.answer("read", move |site| {
         if let Some(refused) = site.refusal() {
-            resolve(answer, Reply::Refused(refused));
+            site.answer(answer, Reply::Refused(refused));
             return Ok(());
         }
         let bytes = tensor.bytes();
@@ -74,7 +74,7 @@ pub fn read(command: &mut Command, tensor: Input, answer: Answer) {
         // SAFETY: the block is ours alone and holds `bytes` bytes.
         unsafe { tensor.copy_to(staged.ptr()) };
         let arena = site.cx.arena.clone();
-        resolve(answer, Reply::Bytes { staged, bytes, arena });
+        site.answer(answer, Reply::Bytes { staged, bytes, arena });
         Ok(())
     });
 }
