@@ -104,10 +104,16 @@ impl<'a> Seen<'a> {
     }
 }
 
+/// A hash of `bits` bits.
+#[inline(always)]
+fn hash(id: i32, bits: u32) -> usize {
+    (id as u32).wrapping_mul(0x9E37_79B9) as usize >> (32 - bits)
+}
+
 /// Word and bit of an id in the filter.
 #[inline(always)]
 fn place(id: i32) -> (usize, u64) {
-    let hash = (id as u32).wrapping_mul(0x9E37_79B9) as usize >> (32 - FILTER.trailing_zeros());
+    let hash = hash(id, FILTER.trailing_zeros());
     (hash / u64::BITS as usize, 1 << (hash % u64::BITS as usize))
 }
 
@@ -143,6 +149,46 @@ pub struct Counted<'a> {
     pub mask: Mask<'a>,
 }
 
+/// The distinct ids of one token at a time: a hash table with open addressing, where entries of earlier tokens are free.
+struct Distinct<'a> {
+    /// Token and id.
+    entries: &'a mut [i64],
+    /// Number of the token, in the upper half.
+    token: i64,
+}
+
+impl<'a> Distinct<'a> {
+    /// Entries that `ids` ids need: at most half of them are used.
+    fn size(ids: usize) -> usize {
+        (2 * ids).next_power_of_two()
+    }
+
+    fn new(entries: &'a mut [i64]) -> Distinct<'a> {
+        entries.fill(0);
+        Distinct { entries, token: 0 }
+    }
+
+    fn next_token(&mut self) {
+        self.token += 1 << 32;
+    }
+
+    /// False if the token has this id already.
+    #[inline(always)]
+    fn insert(&mut self, id: i32) -> bool {
+        let entry = self.token | i64::from(id);
+        let last = self.entries.len() - 1; // all ones
+        let mut at = hash(id, last.count_ones());
+        while self.entries[at] >= self.token {
+            if self.entries[at] == entry {
+                return false;
+            }
+            at = (at + 1) & last;
+        }
+        self.entries[at] = entry;
+        true
+    }
+}
+
 /// Over all trained tokens: draws, masked draws, and repetitions of an earlier draw of the token. The remainder is the
 /// effective number of negatives.
 pub fn count_negatives(cx: &Ctx, args: Counted, to: &mut [i64]) -> Outcome {
@@ -157,15 +203,17 @@ pub fn count_negatives(cx: &Ctx, args: Counted, to: &mut [i64]) -> Outcome {
     let tasks = groups.div_ceil(TILE);
     let mut counts = cx.scratch::<i64>(3 * tasks);
     let draws = args.negatives.cols;
-    let (mut scratch, mut kept) = (cx.per_worker::<i32>(args.mask.scratch()), cx.per_worker::<i32>(draws));
+    let mut scratch = cx.per_worker::<i32>(args.mask.scratch());
+    let mut entries = cx.per_worker::<i64>(Distinct::size(draws));
     {
-        let (scratch, kept) = (scratch.slots(), kept.slots());
+        let (scratch, entries) = (scratch.slots(), entries.slots());
         let counts = Disjoint::new(&mut counts);
         cx.pool.run(tasks, |task, worker| {
             // SAFETY: each worker has its own slots while it runs a task; tasks own disjoint counts.
-            let (scratch, kept, counts) = unsafe { (scratch.of(worker), kept.of(worker), counts.range(3 * task, 3)) };
+            let (scratch, entries, counts) =
+                unsafe { (scratch.of(worker), entries.of(worker), counts.range(3 * task, 3)) };
             counts.fill(0);
-            let mut seen = Seen::new(args.mask, scratch);
+            let (mut seen, mut distinct) = (Seen::new(args.mask, scratch), Distinct::new(entries));
             for group in task * TILE..groups.min((task + 1) * TILE) {
                 let own = [group as i32];
                 // SAFETY: the group exists in both views.
@@ -179,16 +227,13 @@ pub fn count_negatives(cx: &Ctx, args: Counted, to: &mut [i64]) -> Outcome {
                         continue;
                     }
                     seen.turn_to(member as usize);
-                    let mut left = 0;
-                    for &id in ids.iter().filter(|id| !seen.masks(**id, positive)) {
-                        kept[left] = id;
-                        left += 1;
-                    }
-                    kept[..left].sort_unstable();
-                    let repeated = kept[..left].windows(2).filter(|pair| pair[0] == pair[1]).count();
+                    distinct.next_token();
                     counts[0] += draws as i64;
-                    counts[1] += (draws - left) as i64;
-                    counts[2] += repeated as i64;
+                    for &id in ids {
+                        let masked = seen.masks(id, positive);
+                        counts[1] += i64::from(masked);
+                        counts[2] += i64::from(!masked && !distinct.insert(id));
+                    }
                 }
             }
         });

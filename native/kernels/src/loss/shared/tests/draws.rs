@@ -71,3 +71,29 @@ fn masked_draws_and_repetitions_are_counted() {
     assert_eq!(draws, [1, -1, 1, -1, 1, 1, 1, 1, -1, -1, 3, -1]);
     assert_eq!(count(&draws, Mask::Positive), [8, 5, 1], "masked for good");
 }
+
+#[test]
+fn repetitions_are_those_of_a_sorted_list() {
+    let (tokens, draws) = (70, 300);
+    let positives: Vec<i32> = (0..tokens as i32).collect();
+    let negatives: Vec<i32> = (0..tokens * draws)
+        .map(|i| ((i * i * 31 + i * 7) % 457) as i32)
+        .collect();
+    let mut expected = [(tokens * draws) as i64, 0, 0];
+    for (ids, positive) in negatives.chunks(draws).zip(&positives) {
+        let mut left: Vec<i32> = ids.iter().copied().filter(|id| id != positive).collect();
+        expected[1] += (draws - left.len()) as i64;
+        left.sort_unstable();
+        expected[2] += left.windows(2).filter(|pair| pair[0] == pair[1]).count() as i64;
+    }
+    assert!(expected[1] > 0 && expected[2] > 0);
+    let mut to = [0; 3];
+    let args = Counted {
+        positives: &positives,
+        negatives: Mat::new(&negatives, tokens, draws),
+        members: None,
+        mask: Mask::Positive,
+    };
+    count_negatives(&Ctx::new(2), args, &mut to).expect("counts");
+    assert_eq!(to, expected);
+}
