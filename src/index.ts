@@ -59,6 +59,7 @@ export type {
 export { resume, train } from './jobs/train.js';
 export type { ModelBuilder, TrainOptions } from './jobs/train-options.js';
 export type { TrainReport } from './jobs/train-report.js';
+export { refit, type RefitOptions } from './jobs/refit.js';
 export { update, type UpdateOptions } from './jobs/update.js';
 export { tune, type Trial, type TuneOptions, type TuneReport } from './jobs/tune.js';
 export { TurboError } from './tensor/turbo-error.js';

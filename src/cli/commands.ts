@@ -7,6 +7,7 @@ export const COMMANDS: LazyCommands = {
   prepare: async () => (await import('./prepare.js')).prepareCommand(),
   train: async () => (await import('./train.js')).trainCommand(),
   resume: async () => (await import('./resume.js')).resumeCommand(),
+  refit: async () => (await import('./refit.js')).refitCommand(),
   update: async () => (await import('./update.js')).updateCommand(),
   tune: async () => (await import('./tune.js')).tuneCommand(),
   launch: async () => (await import('./launch.js')).launchCommand(),

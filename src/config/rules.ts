@@ -161,7 +161,9 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
       `${share(repeats)} of the validation targets are repeats; above ${share(REPEATS)} nothing is left out of the ranking`,
     );
   }
-  choose('priors', config.priors, 'auto', 'weights fitted on validation, kept if they help');
+  if (typeof config.priors === 'string') {
+    choose('priors', config.priors, 'auto', 'weights fitted on validation, kept if they help');
+  }
   return choices;
 }
 

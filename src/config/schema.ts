@@ -3,6 +3,7 @@
 // Elsewhere: precedence of files, flags and recipes (resolve.ts), named configs (recipes.ts).
 
 import { z } from 'zod';
+import { PRIOR_WEIGHTS } from './prior-weights.js';
 
 const whole = z.number().int();
 const positive = whole.min(1);
@@ -244,10 +245,10 @@ export const configSchema = z.strictObject({
     ),
   epochs: positive.default(20),
   priors: z
-    .enum(['auto', 'off'])
+    .union([z.enum(['auto', 'off']), PRIOR_WEIGHTS])
     .default('off')
     .describe(
-      "add the log's priors (popularity, successors, own items) to the logits, with weights fitted on validation",
+      "add the log's priors (popularity, successors, own items) to the logits, with weights fitted on validation (auto) or given, as `turbogr refit` does",
     ),
   maxSteps: positive.optional().describe('stop after this many optimiser steps'),
   evaluation: evaluation.prefault({}),

@@ -4,7 +4,7 @@
 import { formatCount, formatShare, table } from '../util/terminal.js';
 import type { ListQuality } from './list-quality.js';
 import type { Metrics } from './metrics.js';
-import type { PriorWeights } from './priors/weights.js';
+import type { PriorWeights } from '../config/prior-weights.js';
 import { type Segment, SEGMENT_METRICS } from './segments.js';
 
 export interface EvaluationReport {

@@ -1,5 +1,6 @@
 // The evaluation job: a run's chosen weights on held-out events, and the baselines on the same cases.
 
+import type { PriorWeights } from '../config/prior-weights.js';
 import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import { blameStore } from '../data/store/damaged-store.js';
@@ -11,7 +12,6 @@ import { computeMetrics, type RankedCases } from '../eval/metrics.js';
 import { fitPriors } from '../eval/priors/fit-priors.js';
 import { LogPriors } from '../eval/priors/log-priors.js';
 import { rankWithPriors } from '../eval/priors/rank-with-priors.js';
-import type { PriorWeights } from '../eval/priors/weights.js';
 import { rankBaseline } from '../eval/rank-baseline.js';
 import { rankCases } from '../eval/rank-cases.js';
 import type { EvaluationReport } from '../eval/report.js';

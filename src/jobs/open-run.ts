@@ -2,13 +2,13 @@
 
 import { Device } from '../native/device.js';
 import { Model } from '../nn/model.js';
+import type { PriorWeights } from '../config/prior-weights.js';
 import type { ResolvedConfig } from '../config/schema.js';
 import { SequenceStore } from '../data/store/sequence-store.js';
 import { openChosenWeights } from '../train/chosen-weights.js';
 import { RunFolder } from '../train/run-folder.js';
 import { UserError } from '../util/errors.js';
 import { SafetensorsFile } from '../util/safetensors.js';
-import type { PriorWeights } from '../eval/priors/weights.js';
 import type { Catalogue } from './catalogue.js';
 import { withColdItems } from './cold-items.js';
 import { longestGap } from './moment.js';

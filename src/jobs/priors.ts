@@ -1,11 +1,11 @@
-// The priors of a run: fitted once after training, stored in `priors.json`, used whenever the run is opened.
+// The priors of a run: given by its config or fitted once after training, stored in `priors.json`, used whenever the run is opened.
 
 import { z } from 'zod';
+import { PRIOR_WEIGHTS, type PriorWeights } from '../config/prior-weights.js';
 import type { ResolvedConfig } from '../config/schema.js';
 import type { SequenceSource } from '../data/sequence-source.js';
 import type { RankGroups } from '../dist/shard/rank-groups.js';
 import { fitPriors } from '../eval/priors/fit-priors.js';
-import { PRIOR_WEIGHTS, type PriorWeights } from '../eval/priors/weights.js';
 import type { Model } from '../nn/model.js';
 import type { RunFolder } from '../train/run-folder.js';
 import { writeFileAtomic } from '../util/atomic-file.js';
@@ -20,13 +20,13 @@ const PRIORS_FILE = z.strictObject({
   identity: z.string(),
   /** Null: they did not help on validation, so the model is used alone. */
   weights: PRIOR_WEIGHTS.nullable(),
-  /** Number of validation events used. */
-  cases: z.int(),
+  /** Number of validation events used; this and the following are absent if the weights were given by the config. */
+  cases: z.int().optional(),
   /** Cross-validated metric of the model alone, with priors, and of the priors alone. */
-  metric: z.string(),
-  alone: z.number(),
-  together: z.number(),
-  without: z.number(),
+  metric: z.string().optional(),
+  alone: z.number().optional(),
+  together: z.number().optional(),
+  without: z.number().optional(),
   /** SHA-256 of all of the above. */
   checksum: z.string(),
 });
@@ -48,30 +48,34 @@ export interface FitRunInput {
 /** What `priors.json` holds. */
 export type RunPriors = Omit<z.infer<typeof PRIORS_FILE>, 'format' | 'identity' | 'checksum'>;
 
-/** Fits the priors on validation, if configured and if there are events that the model was not trained on. Collective. */
-export async function fitRunPriors({ run, model, source, config, ranks }: FitRunInput): Promise<RunPriors | undefined> {
+/** The priors of a trained run: given, or fitted if configured; stored with the run. Collective. */
+export async function settleRunPriors(input: FitRunInput): Promise<RunPriors | undefined> {
+  const { run, config, ranks } = input;
+  const priors = typeof config.priors === 'object' ? { weights: config.priors } : await fitted(input);
+  if (!priors || ranks.world.rank > 0) return priors;
+  const content = { format: 'turbogr-priors', identity: run.identity, ...priors };
+  const whole = { ...content, checksum: sha256(canonicalJson(content)) };
+  writeFileAtomic(run.priors, `${JSON.stringify(whole, null, 2)}\n`);
+  return priors;
+}
+
+/** Fitted on validation, if there are events that the model was not trained on. */
+async function fitted({ model, source, config, ranks }: FitRunInput): Promise<RunPriors | undefined> {
   if (config.priors === 'off' || config.trainOn !== 'train' || !hasValidation(source)) return undefined;
   const { exclude, targets, metric } = config.evaluation;
   const judge = metric === 'loglik' ? 'ndcg@10' : metric;
-  const { maxLength } = model.definition;
-  const fitted = await fitPriors({
+  const { weights, cases, alone, together, without } = await fitPriors({
     device: model.device,
     source,
-    maxLength,
+    maxLength: model.definition.maxLength,
     exclude,
     targets,
     ranked: model,
     metric: judge,
     ranks,
   });
-  const { cases, alone, together, without } = fitted;
-  const weights = Math.max(together, without) >= alone ? fitted.weights : null;
-  const priors: RunPriors = { weights, cases, metric: judge, alone, together, without };
-  if (ranks.world.rank > 0) return priors;
-  const content = { format: 'turbogr-priors', identity: run.identity, ...priors };
-  const whole = { ...content, checksum: sha256(canonicalJson(content)) };
-  writeFileAtomic(run.priors, `${JSON.stringify(whole, null, 2)}\n`);
-  return priors;
+  const helpful = Math.max(together, without) >= alone;
+  return { weights: helpful ? weights : null, cases, metric: judge, alone, together, without };
 }
 
 /** Undefined if the run has none. Edited, damaged or missing ones are refused: the run would rank differently. */

@@ -29,7 +29,7 @@ import { writeReport } from '../view/write-report.js';
 import { evaluateModel } from './evaluate.js';
 import { countUntrained, readPreparedSummary } from './left-out.js';
 import { measurePeak } from './measure-peak.js';
-import { fitRunPriors } from './priors.js';
+import { settleRunPriors } from './priors.js';
 import { saveRunRanks } from './run-ranks.js';
 import { shapeModel } from './shape-model.js';
 import { StepTrace, TRACED_STEPS } from './trace-steps.js';
@@ -124,7 +124,7 @@ export async function runTraining(
     await verified;
     const digest = await learner.digest(learner.evaluated);
     const { evaluated } = learner;
-    const priors = done ? await fitRunPriors({ run, model: evaluated, source, config, ranks: groups }) : undefined;
+    const priors = done ? await settleRunPriors({ run, model: evaluated, source, config, ranks: groups }) : undefined;
     const weights = priors?.weights;
     const tested =
       done &&

@@ -36,6 +36,7 @@ export interface TrainStart {
 /** What `report.json` holds. */
 export interface TrainReport extends Omit<TrainingResult, 'early'> {
   run: string;
+  /** The validation that chose the weights; epochs are counted from 0. */
   best: { value: number; step: number; epoch: number } | null;
   metric: string;
   /** Part that chose the epoch; if `test`, the test figures are not held out. */

@@ -51,7 +51,7 @@ const RUN_FILE = z.strictObject({
   input: LOG_INPUT.optional(),
   /** Weights to start from; random ones when absent. */
   initialWeights: z.strictObject({ place: PLACE, sha256: z.string() }).optional(),
-  /** The run that this one updates, and the step of the weights it took. */
+  /** The run that this one updates or refits, and the step of its chosen weights. */
   parent: z.strictObject({ place: PLACE, identity: z.string(), step: z.int() }).optional(),
   /** Identities of this run when it had fewer epochs; their checkpoints belong to it. */
   shorter: z.array(z.string()).optional(),

@@ -88,6 +88,7 @@ export const SHOWN: Readonly<Record<string, Shown>> = {
     { not: NEEDS_PACKAGES },
   'turbogr train ml-1m --recipe ml-1m-hstu': { not: NEEDS_ML1M },
   // updating
+  'turbogr refit runs/events-hstu': { elsewhere: ['tests/train/refit.test.ts', 'refit('] },
   'turbogr update runs/events-hstu newer.csv': { elsewhere: ['tests/chaos/update.test.ts', 'update('] },
   'turbogr update runs/events-hstu-update-1 day-2.csv': { elsewhere: ['tests/chaos/update.test.ts', 'update('] },
   'turbogr train events.csv --epochs 40': { not: 'extends a finished run by its own number of epochs: minutes' },

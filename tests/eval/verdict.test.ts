@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { COMPONENTS } from '../../src/eval/priors/features.js';
-import { FEATURES, namedWeights } from '../../src/eval/priors/weights.js';
+import { COMPONENTS, FEATURES } from '../../src/config/prior-weights.js';
+import { namedWeights } from '../../src/eval/priors/weights.js';
 import type { EvaluationReport } from '../../src/eval/report.js';
 import { verdict } from '../../src/eval/verdict.js';
 

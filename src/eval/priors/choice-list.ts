@@ -4,12 +4,12 @@
 // A alternatives of all cases, K sparse components.
 
 import { Random } from '../../util/random.js';
-import { ITEM_FEATURES, SPARSE_COMPONENTS, SPARSE_FEATURES, type SparseFeatures } from './features.js';
+import { FEATURES, ITEM_FEATURES, SPARSE_COMPONENTS, SPARSE_FEATURES } from '../../config/prior-weights.js';
+import type { SparseFeatures } from './features.js';
 import type { Choices } from './fit-weights.js';
 import type { LogPriors } from './log-priors.js';
 import { componentsOf, type Mixture } from './mixture.js';
 import type { CasesWithTargets } from './prior-cases.js';
-import { FEATURES } from './weights.js';
 
 /** Uniform draws among the alternatives of a case. */
 const DRAWS = 50;

@@ -14,13 +14,13 @@ import type { CaseOptions } from '../cases.js';
 import { joined, listsOf } from '../lists.js';
 import { metricOf } from '../metrics.js';
 import { alternatives, ChoiceList } from './choice-list.js';
-import { COMPONENTS } from './features.js';
+import { COMPONENTS, FEATURES, type PriorWeights } from '../../config/prior-weights.js';
 import { fitWeights } from './fit-weights.js';
 import { LogPriors } from './log-priors.js';
 import { fitShares, Mixture } from './mixture.js';
 import { type CasesWithTargets, logitRows, priorCases } from './prior-cases.js';
 import { PriorScorer } from './prior-scorer.js';
-import { FEATURES, namedWeights, type PriorWeights } from './weights.js';
+import { namedWeights } from './weights.js';
 
 /** Maximum users whose validation events are used. */
 const MOST_USERS = 4000;

@@ -7,7 +7,8 @@ import type { SequenceSource } from '../../data/sequence-source.js';
 import { PopularityBaseline } from '../baselines.js';
 import { type Ahead, countItems, countRecentItems } from '../known-events.js';
 import { Successors } from '../successors.js';
-import { SPARSE_COMPONENTS, SPARSE_FEATURES, SparseFeatures } from './features.js';
+import { SPARSE_COMPONENTS, SPARSE_FEATURES } from '../../config/prior-weights.js';
+import { SparseFeatures } from './features.js';
 
 const F = SPARSE_FEATURES.length;
 const K = SPARSE_COMPONENTS.length;

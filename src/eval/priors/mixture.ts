@@ -4,7 +4,8 @@
 //
 // V items, K components, S of them sparse.
 
-import { COMPONENTS, SPARSE_COMPONENTS, type SparseFeatures } from './features.js';
+import { COMPONENTS, SPARSE_COMPONENTS } from '../../config/prior-weights.js';
+import type { SparseFeatures } from './features.js';
 import type { LogPriors } from './log-priors.js';
 
 const K = COMPONENTS.length;

@@ -18,10 +18,11 @@ import type { ItemPlace } from '../item-place.js';
 import { scatter } from '../known-events.js';
 import { listsOf } from '../lists.js';
 import type { RankedLists } from '../merge-best.js';
-import { ITEM_FEATURES, SPARSE_COMPONENTS, SPARSE_FEATURES, type SparseFeatures } from './features.js';
+import { ITEM_FEATURES, type PriorWeights, SPARSE_COMPONENTS, SPARSE_FEATURES } from '../../config/prior-weights.js';
+import type { SparseFeatures } from './features.js';
 import type { LogPriors } from './log-priors.js';
 import { Mixture } from './mixture.js';
-import { listedFeatures, listedShares, type PriorWeights } from './weights.js';
+import { listedFeatures, listedShares } from './weights.js';
 
 const P = ITEM_FEATURES.length;
 const F = SPARSE_FEATURES.length;

@@ -9,7 +9,7 @@ import { joinRanks, type ModelRanks, rankBatch, type RankedBatch } from '../rank
 import type { LogPriors } from './log-priors.js';
 import { logitRows, priorCases } from './prior-cases.js';
 import { PriorScorer } from './prior-scorer.js';
-import type { PriorWeights } from './weights.js';
+import type { PriorWeights } from '../../config/prior-weights.js';
 
 export interface PriorRankOptions extends CaseOptions {
   device: Device;

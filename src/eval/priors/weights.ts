@@ -1,16 +1,6 @@
-// The weights of a scorer by name, as fitted and stored with the run: of the model's logit, of item and sparse features, and the
-// shares of the mixture.
+// A scorer's weights by name and as lists.
 
-import { z } from 'zod';
-import { COMPONENTS, ITEM_FEATURES, SPARSE_FEATURES } from './features.js';
-
-export const FEATURES = ['model', ...ITEM_FEATURES, ...SPARSE_FEATURES] as const;
-
-export const PRIOR_WEIGHTS = z.strictObject({
-  features: z.record(z.enum(FEATURES), z.number()),
-  shares: z.record(z.enum(COMPONENTS), z.number()),
-});
-export type PriorWeights = z.infer<typeof PRIOR_WEIGHTS>;
+import { COMPONENTS, FEATURES, PRIOR_WEIGHTS, type PriorWeights } from '../../config/prior-weights.js';
 
 /** `features` in the order of FEATURES, `shares` in that of COMPONENTS. */
 export function namedWeights(features: Float64Array, shares: Float64Array): PriorWeights {
