@@ -28,11 +28,36 @@ function changes(config, recipe, path = '') {
   });
 }
 
+/** The run that `turbogr refit` trained again, on the same data; an update's parent has older data. */
+function refitted(run, { parent, fingerprint }) {
+  if (!parent) return undefined;
+  const folder = [join(run, parent.place.relative), parent.place.absolute].find(existsSync);
+  return folder && read(join(folder, 'run.json')).fingerprint === fingerprint ? folder : undefined;
+}
+
+/** What a run was trained with: the command, and how its config differs from the recipe's. */
+function settingsOf(run) {
+  const description = read(join(run, 'run.json'));
+  const parent = refitted(run, description);
+  if (parent) {
+    const { command, changed } = settingsOf(parent);
+    return { command: `turbogr refit <run of ${command}>`, changed };
+  }
+  const { config, initialWeights } = description;
+  const { seed, threads: _irrelevant, ...decisive } = config;
+  const changed = config.recipe ? changes(decisive, resolveConfig({ recipe: config.recipe })) : [];
+  const command = [
+    `turbogr train <store>${config.recipe ? ` --recipe ${config.recipe}` : ''} --seed ${seed}`,
+    ...changed.map(change => `--set ${change}`),
+    ...(initialWeights ? ['--initial-weights <weights exported from the run of the recipe alone>'] : []),
+  ].join(' ');
+  return { command, changed };
+}
+
 function rowOf(run) {
   const { config, initialWeights } = read(join(run, 'run.json'));
+  const { command, changed } = settingsOf(run);
   const report = read(join(run, 'report.json'));
-  const { seed: _named, threads: _irrelevant, ...decisive } = config;
-  const changed = config.recipe ? changes(decisive, resolveConfig({ recipe: config.recipe })) : [];
   const { test } = report;
   const metrics = of => Object.fromEntries(METRICS.filter(m => of[m]).map(m => [m, of[m]]));
   return {
@@ -40,11 +65,7 @@ function rowOf(run) {
     recipe: config.recipe ?? null,
     changes: changed,
     ...(initialWeights && { initialWeights: initialWeights.sha256 }),
-    command: [
-      `turbogr train <store>${config.recipe ? ` --recipe ${config.recipe}` : ''} --seed ${report.seed}`,
-      ...changed.map(change => `--set ${change}`),
-      ...(initialWeights ? ['--initial-weights <weights exported from the run of the recipe alone>'] : []),
-    ].join(' '),
+    command,
     fingerprint: test.fingerprint,
     exclude: test.exclude,
     items: test.items,
@@ -83,7 +104,7 @@ const tableOf = (head, body) =>
 
 /** The recipe and what was changed of it. */
 const named = row =>
-  `\`${row.recipe}\`${row.changes.length > 0 ? `, ${row.initialWeights ? 'then' : 'with'} \`${row.changes.join(' ')}\`` : ''}` +
+  `\`${row.recipe}\`${row.command.startsWith('turbogr refit') ? ', then `turbogr refit`' : ''}${row.changes.length > 0 ? `, ${row.initialWeights ? 'then' : 'with'} \`${row.changes.join(' ')}\`` : ''}` +
   (row.chosenOn === 'test' ? ' (epoch chosen on test: not held out)' : '');
 
 const recipes = tableOf(

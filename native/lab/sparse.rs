@@ -147,6 +147,7 @@ fn full(b: &Bench, [t, d, v]: [usize; 3]) {
                 table: Rows::F32(Mat::new(&table, v, d)),
                 positives: &positives,
                 logit: LOGIT,
+                smoothing: 0.0,
                 mean_over: None,
                 loss: &mut loss,
                 du: Grad::overwrite(MatMut::new(&mut du, t, d)),

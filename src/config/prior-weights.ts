@@ -6,7 +6,8 @@
 //   successors      of items that followed the last ones: directly or soon, in all histories or in this user's
 //   mixture         the log-probability that the sparse components add to `base`
 //
-// The components are distributions over the catalogue: sparse ones first, the last three over all items.
+// The components are distributions over the catalogue: sparse ones first, the last three over all items. `topSuccessors` is
+// `successor1` with probabilities to the fourth power: in a log, part of what follows an item has nothing to do with it.
 
 import { z } from 'zod';
 
@@ -39,6 +40,7 @@ export const SPARSE_COMPONENTS = [
   'ownAge',
   'ownCount',
   'ownSuccessor',
+  'topSuccessors',
 ] as const;
 export const COMPONENTS = [...SPARSE_COMPONENTS, 'popularity', 'recentPopularity', 'uniform'] as const;
 

@@ -153,6 +153,15 @@ function checkNegatives({ kind, shares, pool, count, sharing }: Config['loss']['
     );
 }
 
+function checkSmoothing({ kind, smoothing }: Config['loss']): void {
+  if (!smoothing || kind === 'full-softmax') return;
+  throw new UserError(
+    'bad-value',
+    `config: loss.smoothing = ${smoothing} with loss.kind = ${kind}, which does not compute all items`,
+    'Set loss.kind: full-softmax, or leave loss.smoothing out.',
+  );
+}
+
 function checkTables({ optimizer: { table, tableStorage, ema } }: Config): void {
   if (tableStorage === 'f32') return;
   const refuse = (other: string, remedy: string): never => {
@@ -208,6 +217,7 @@ function finish(config: Config): ResolvedConfig {
     );
   }
   checkNegatives(config.loss.negatives);
+  checkSmoothing(config.loss);
   checkTables(config);
   checkStaleness(config);
   checkWire(config);

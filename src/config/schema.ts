@@ -103,6 +103,12 @@ const loss = z.strictObject({
   temperature: z.number().positive().default(0.05).describe('logits are divided by it'),
   normalizeUser: z.boolean().default(true).describe('L2-normalise the model output'),
   normalizeItem: z.boolean().default(true).describe('L2-normalise item rows'),
+  smoothing: z
+    .number()
+    .min(0)
+    .lt(1)
+    .optional()
+    .describe('label smoothing of the full softmax: the share of the target that all items have in equal parts'),
   calibration: z.number().min(0).max(1).default(0.75).describe('t of gBCE: 0 is BCE, 1 full correction'),
   negatives: negatives.prefault({}),
 });

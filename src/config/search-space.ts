@@ -19,6 +19,7 @@ const SPACE = {
   kind: ['full-softmax', 'sampled-softmax'],
   negatives: [128, 256, 512],
   ema: [undefined, 0.99, 0.998],
+  smoothing: [0, 0.1, 0.2],
 } as const;
 
 /** The first candidate is the rules' choice; the others are drawn, deterministically by seed. */
@@ -30,13 +31,14 @@ export function drawCandidates(count: number, seed: number): UncheckedConfig[] {
     const kind = one(SPACE.kind);
     const ema = one(SPACE.ema);
     const negatives = one(SPACE.negatives);
+    const smoothing = one(SPACE.smoothing);
     return {
       model: { ...one(WIDTHS), blocks: one(SPACE.blocks), dropout: one(SPACE.dropout) },
       optimizer: { lr: one(SPACE.lr), ...(ema !== undefined && { ema }) },
       loss: {
         kind,
         temperature: one(SPACE.temperature),
-        ...(kind === 'sampled-softmax' && { negatives: { count: negatives } }),
+        ...(kind === 'sampled-softmax' ? { negatives: { count: negatives } } : { smoothing }),
       },
     };
   });

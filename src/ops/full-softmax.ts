@@ -11,6 +11,8 @@ import type { Tape } from './tape.js';
 export interface FullSoftmaxOptions extends LogitOptions {
   /** -1: this token is not trained. */
   positives: Tensor<'i32'>; // [T]
+  /** Label smoothing: the share of the target distribution that all items have in equal parts; default 0. */
+  smoothing?: number | undefined;
 }
 
 /** The mean loss, a scalar that lives as long as the tape. Its gradients are computed at once; `tape.backward` propagates them. */
@@ -23,7 +25,12 @@ export function fullSoftmax(tape: Tape, u: Tensor<'f32'>, table: Table, options:
   const scratch = tape.training ? undefined : device.tensor(table.value.shape);
   const dtable = scratch ? { to: scratch, accumulate: false } : table.gradTarget();
   const call = device.call('full_softmax').tensor(u).tensor(table.value).tensor(options.positives);
-  writeLogit(call, options).tensor(loss).grad(du).grad(dtable).submit();
+  writeLogit(call, options)
+    .number(options.smoothing ?? 0)
+    .tensor(loss)
+    .grad(du)
+    .grad(dtable)
+    .submit();
   scratch?.dispose();
   return loss;
 }

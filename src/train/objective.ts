@@ -157,7 +157,8 @@ export class Objective {
   /** [1, 1] the loss against all items. */
   full(tape: Tape, { states, meanOver }: ObjectiveInput, targets: Tensor<'i32'>): Tensor<'f32'> {
     const { items, logit } = this.#scorer;
-    return fullSoftmax(tape, states, items, { ...logit, meanOver, positives: targets });
+    const { smoothing } = this.#config;
+    return fullSoftmax(tape, states, items, { ...logit, smoothing, meanOver, positives: targets });
   }
 
   #minimised(logq: Tensor<'f32'> | undefined): SampledObjective {

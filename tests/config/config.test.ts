@@ -77,6 +77,13 @@ test('rows are sent in FP16 where some are fetched, and are f32', () => {
   expect(() => resolveConfig({ wire: 'f16', loss: { kind: 'bce' }, optimizer: halves })).toThrow('16 bits already');
 });
 
+test('labels are smoothed over all items, so only where all are computed', () => {
+  expect(resolveConfig({ loss: { kind: 'full-softmax', smoothing: 0.1 } }).loss.smoothing).toBe(0.1);
+  expect(resolveConfig({ loss: { smoothing: 0 } }).loss.smoothing).toBe(0);
+  expect(refusal({ loss: { smoothing: 0.1 } }).remedy).toContain('loss.kind: full-softmax');
+  expect(refusal({ loss: { kind: 'full-softmax', smoothing: 1 } }).message).toBe('config: loss.smoothing is 1');
+});
+
 test('every recipe resolves', () => {
   for (const recipe of Object.keys(RECIPES)) expect(resolveConfig({ recipe }).model.d).toBeGreaterThan(0);
 });

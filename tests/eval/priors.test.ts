@@ -127,7 +127,8 @@ test('the fit finds that people come back, from validation alone, and says what 
   const { weights, alone, together, without, cases } = await fit();
   expect(cases).toBe(300);
   expect(together).toBeGreaterThan(alone + 0.2);
-  expect(weights.shares.ownAge + weights.shares.ownCount).toBeGreaterThan(0.25); // 2 of 16 components
+  const { ownAge, ownCount, topSuccessors } = weights.shares; // the most frequent successor of an item is the item itself
+  expect(ownAge + ownCount + topSuccessors).toBeGreaterThan(0.35); // 3 of 17 components
   expect(await fit()).toEqual({ weights, alone, together, without, cases });
   expect(weights.features.model === 0).toBe(without > together); // the better of the two
   const log = new LogPriors(source, 'test');
@@ -204,6 +205,15 @@ test('components are distributions: none of them gives away more than one', () =
   for (const sum of sums) expect(sum).toBeLessThanOrEqual(1 + 1e-9);
   for (const name of ['ownAge', 'ownCount', 'popularity', 'recentPopularity', 'uniform'] as const)
     expect(sums[COMPONENTS.indexOf(name)]).toBeCloseTo(1);
+});
+
+test('top successors have the fourth powers of the shares of the successors', () => {
+  const item = Int32Array.of(0, 1, 0, 1, 0, 1, 0, 2, 0, 2, 0, 3); // after 0: three times 1, twice 2, once 3
+  const log = new LogPriors(new MemorySource({ items: ITEMS, offsets: Int32Array.of(0, item.length), item }), 'future');
+  const sparse = log.sparse(Int32Array.of(0));
+  const top = [1, 2, 3, 4].map(id => componentsOf(log, sparse, id)[COMPONENTS.indexOf('topSuccessors')]!);
+  const total = 3 ** 4 + 2 ** 4 + 1;
+  [81, 16, 1, 0].forEach((count, i) => expect(top[i]).toBeCloseTo(count / total, 12));
 });
 
 test('shares of a mixture are recovered from its own draws', () => {

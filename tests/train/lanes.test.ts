@@ -22,7 +22,7 @@ const WAYS: [string, ConfigInput][] = [
   ['dense AdamW', {}],
   ['lazy Adam, popularity', { optimizer: { table: 'lazy-adam' }, loss: { negatives: { kind: 'popularity' } } }],
   ['row-wise AdaGrad, in-batch', { optimizer: { table: 'row-adagrad' }, loss: { negatives: { kind: 'in-batch' } } }],
-  ['full softmax, lazy Adam', { optimizer: { table: 'lazy-adam' }, loss: { kind: 'full-softmax' } }],
+  ['full softmax, lazy Adam', { optimizer: { table: 'lazy-adam' }, loss: { kind: 'full-softmax', smoothing: 0.1 } }],
   ['FuXi, gBCE, actions', { model: { kind: 'fuxi', actions: true }, loss: { kind: 'gbce' } }],
 ];
 

@@ -17,6 +17,7 @@ const LEARNS: [string, ConfigInput][] = [
   ['popularity negatives', { loss: { negatives: { kind: 'popularity', count: 16 } } }],
   ['in-batch negatives', { loss: { negatives: { kind: 'in-batch', count: 16 } } }],
   ['full softmax', { loss: { kind: 'full-softmax' } }],
+  ['full softmax, smoothed', { loss: { kind: 'full-softmax', smoothing: 0.1 } }],
   ['BCE', { loss: { kind: 'bce' } }],
   ['gBCE', { loss: { kind: 'gbce' } }],
   ['raw dot products', { loss: { normalizeUser: false, normalizeItem: false, temperature: 1 } }],

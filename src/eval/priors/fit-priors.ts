@@ -26,7 +26,9 @@ import { namedWeights } from './weights.js';
 const MOST_USERS = 4000;
 /** The model's best items among the alternatives of a case. */
 const TOP = 50;
+/** Weight of the penalty on the distance from the model's logit alone, or from the mixture's log-probability alone. */
 const RIDGE = 10;
+const EQUAL = new Float64Array(COMPONENTS.length).fill(1 / COMPONENTS.length);
 
 export interface FittedPriors {
   /** Weights of the better of the two sums. */
@@ -52,7 +54,7 @@ export async function fitPriors({ device, ranked, metric, ...input }: FitPriorsI
   const { world } = ranks;
   const log = new LogPriors(source, 'validation');
   const logits = await logitRows(ranked, ranks);
-  const alone = onlyModel(ranked ? 1 : 0);
+  const alone = namedWeights(ranked ? onlyModel() : onlyMixture(), EQUAL);
   using plain = new PriorScorer(device, log, { weights: alone, logits });
   const which = { source, part: 'validation', maxLength, exclude, targets, users: MOST_USERS, ranks } as const;
   const batches: CasesWithTargets[] = [];
@@ -77,7 +79,7 @@ export async function fitPriors({ device, ranked, metric, ...input }: FitPriorsI
     const shares = fitShares(found);
     const mixture = new Mixture(log, shares);
     for (const list of lists) list.mix(mixture);
-    const start = Float64Array.from(FEATURES, name => (name === 'model' && withModel ? 1 : 0));
+    const start = withModel ? onlyModel() : onlyMixture();
     const free = FEATURES.map(name => name !== 'model' || withModel);
     return namedWeights(await fitWeights(lists, { start, free, ridge: RIDGE, world }), shares);
   };
@@ -116,7 +118,12 @@ async function allTargets(world: Communicator, own: readonly Float64Array[]): Pr
   return Array.from({ length: all.length / K }, (_, c) => all.subarray(c * K, (c + 1) * K));
 }
 
-function onlyModel(weight: number): PriorWeights {
-  const features = Float64Array.from(FEATURES, name => (name === 'model' ? weight : 0));
-  return namedWeights(features, new Float64Array(COMPONENTS.length).fill(1 / COMPONENTS.length));
+/** [F] */
+function onlyModel(): Float64Array {
+  return Float64Array.from(FEATURES, name => (name === 'model' ? 1 : 0));
+}
+
+/** [F] The mixture's log-probability. */
+function onlyMixture(): Float64Array {
+  return Float64Array.from(FEATURES, name => (name === 'base' || name === 'mixture' ? 1 : 0));
 }

@@ -17,6 +17,7 @@ const [OWN, AGE, COUNT, LAST, SUCCESSOR, SHARE, CONTEXT, OWN_SUCCESSOR, NEAR] = 
 const SUCCESSOR_PLACES = [1, 2, 3, 5, 10, 20];
 const NEAR_PLACES = [1, 2, 6, 12];
 const OWN_PARTS = SUCCESSOR_PLACES.length + NEAR_PLACES.length;
+const TOP_SUCCESSORS = SPARSE_COMPONENTS.indexOf('topSuccessors');
 
 /** Limits on a user's newest distinct items, and on an item's most frequent successors, that get features. */
 const MOST_OWN = 300;
@@ -108,6 +109,14 @@ export class LogPriors {
         } else if (back <= CONTEXT_ITEMS + 1) values[row * F + CONTEXT]! += p / back;
       });
     });
+    const following = { item: history.at(-1), most: MOST_SUCCESSORS };
+    let total = 0;
+    each(this.successors, following, (_item, _count, p) => {
+      total += fourth(p);
+    });
+    each(this.successors, following, (item, _count, p) => {
+      parts[found.row(item) * K + TOP_SUCCESSORS] = fourth(p) / total;
+    });
     eachPlace(NEAR_PLACES, (back, component, share) => {
       const most = back <= CONTEXT_ITEMS + 1 ? MOST_CONTEXT : MOST_BEFORE;
       each(this.#near, { item: history.at(-back), most }, (item, _count, p) => {
@@ -139,6 +148,10 @@ function each(
   const { items, counts, totals } = successors;
   const [from, to] = successors.range(item);
   for (let e = from; e < Math.min(to, from + most); e++) take(items[e]!, counts[e]!, counts[e]! / totals[item!]!);
+}
+
+function fourth(x: number): number {
+  return x * x * (x * x);
 }
 
 function distribution(counts: Int32Array): Float64Array {

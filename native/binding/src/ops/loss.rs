@@ -85,6 +85,7 @@ pub fn full_softmax(args: &mut Args) -> Outcome {
         positives: args.slice("positives")?,
         logit: logit(args)?,
         mean_over: mean_over(args)?,
+        smoothing: args.f32("smoothing")?,
         loss: args.scalar_mut("loss")?,
         du: args.grad("du")?,
         dtable: args.grad("dtable")?,

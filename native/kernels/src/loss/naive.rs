@@ -10,7 +10,7 @@ pub enum Objective {
     SampledSoftmax { logq: Option<Vec<f64>> },
     Bce,
     Gbce { t: f64 },
-    FullSoftmax,
+    FullSoftmax { smoothing: f64 },
 }
 
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl Problem {
         let positive = self.positives[t] as usize;
         let mut list = vec![(0, positive)];
         match self.objective {
-            Objective::FullSoftmax => list.extend((0..v).filter(|&id| id != positive).map(|id| (0, id))),
+            Objective::FullSoftmax { .. } => list.extend((0..v).filter(|&id| id != positive).map(|id| (0, id))),
             _ => list.extend((0..r).filter_map(|j| {
                 let id = self.negatives[t * r + j];
                 (id >= 0 && id as usize != positive).then_some((1 + j, id as usize))
@@ -77,8 +77,15 @@ impl Problem {
                 let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let total: f64 = logits.iter().map(|l| (l - largest).exp()).sum();
                 let mut slopes: Vec<f64> = logits.iter().map(|l| (l - largest).exp() / total).collect();
-                slopes[0] -= 1.0;
-                return (total.ln() + largest - logits[0], slopes);
+                let smoothing = match self.objective {
+                    Objective::FullSoftmax { smoothing } => smoothing,
+                    _ => 0.0,
+                };
+                let each = smoothing / logits.len() as f64;
+                slopes.iter_mut().for_each(|slope| *slope -= each);
+                slopes[0] -= 1.0 - smoothing;
+                let expected = (1.0 - smoothing) * logits[0] + each * logits.iter().sum::<f64>();
+                return (total.ln() + largest - expected, slopes);
             }
         };
         let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();

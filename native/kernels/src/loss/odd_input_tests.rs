@@ -10,7 +10,7 @@ fn huge_logits_stay_finite() {
     for objective in [
         Objective::SampledSoftmax { logq: None },
         Objective::Bce,
-        Objective::FullSoftmax,
+        Objective::FullSoftmax { smoothing: 0.1 },
     ] {
         let mut p = problem([12, 16, 9, 30], objective, (false, false));
         p.u.iter_mut().for_each(|x| *x *= 1e6);
@@ -26,7 +26,7 @@ fn numbers_that_are_not_finite_are_refused() {
     for objective in [
         Objective::SampledSoftmax { logq: None },
         Objective::Gbce { t: 1.0 },
-        Objective::FullSoftmax,
+        Objective::FullSoftmax { smoothing: 0.1 },
     ] {
         for bad in [f64::NAN, f64::INFINITY, -f64::INFINITY] {
             let mut p = problem([40, 16, 9, 30], objective.clone(), (true, true));

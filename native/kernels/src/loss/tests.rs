@@ -76,12 +76,13 @@ fn run_from(cx: &Ctx, p: &Problem, half: bool, source: Source) -> Result<Vec<Pad
     let mut dtable = Padded::unset(v, d);
     let mut loss = f32::NAN;
     let negatives = Mat::new(&p.negatives, t, r);
-    if matches!(p.objective, Objective::FullSoftmax) {
+    if let Objective::FullSoftmax { smoothing } = p.objective {
         let args = FullSoftmax {
             u: u.mat(),
             table: table.as_ref(),
             positives: &p.positives,
             logit: logit(p),
+            smoothing: smoothing as f32,
             mean_over: None,
             loss: &mut loss,
             du: du.overwrite(),
@@ -116,7 +117,7 @@ fn run_from(cx: &Ctx, p: &Problem, half: bool, source: Source) -> Result<Vec<Pad
             }
             Objective::Bce => bce(cx, args),
             Objective::Gbce { t } => gbce(cx, args, *t as f32),
-            Objective::FullSoftmax => unreachable!("returned above"),
+            Objective::FullSoftmax { .. } => unreachable!("returned above"),
         }
     })?;
     let part = |ids, from, count| Contribution {
@@ -151,7 +152,7 @@ pub(super) fn assert_on_every_context(p: &Problem, contexts: &[Vec<Ctx>], what: 
     let want = p.solve();
     for half in [false, true] {
         for source in SOURCES {
-            if source != Source::Table && matches!(p.objective, Objective::FullSoftmax) {
+            if source != Source::Table && matches!(p.objective, Objective::FullSoftmax { .. }) {
                 continue;
             }
             for got in on_every_context(contexts, |cx| run_from(cx, p, half, source).expect("a clean run")) {
@@ -236,7 +237,8 @@ fn the_oracle_agrees_with_finite_differences() {
         Objective::SampledSoftmax { logq: Some(logq) },
         Objective::Bce,
         Objective::Gbce { t: 0.5 },
-        Objective::FullSoftmax,
+        Objective::FullSoftmax { smoothing: 0.0 },
+        Objective::FullSoftmax { smoothing: 0.1 },
     ];
     for objective in objectives {
         for normalize in [(true, true), (false, false)] {
@@ -325,7 +327,10 @@ fn gradients_add_to_what_is_there_and_the_mean_is_over_what_was_asked() {
 
 #[test]
 fn a_second_step_asks_the_system_for_no_memory() {
-    let objectives = [Objective::SampledSoftmax { logq: None }, Objective::FullSoftmax];
+    let objectives = [
+        Objective::SampledSoftmax { logq: None },
+        Objective::FullSoftmax { smoothing: 0.1 },
+    ];
     for (p, cx) in objectives.map(|o| (problem([60, 20, 30, 300], o, (true, true)), Ctx::new(2))) {
         run(&cx, &p, false).expect("a clean run");
         let before = cx.arena.system_allocations();

@@ -3,7 +3,7 @@
 //!
 //! T tokens, D width, V items, S tokens of a block. Only one block's S x V probabilities exist at a time.
 
-use super::FullSoftmax;
+use super::{FullSoftmax, RUN, Smoothing, row_sum};
 use crate::ctx::Ctx;
 use crate::gemm::{Finish, Right, Shape, multiply, outer};
 use crate::loss::norm::{UnitRows, unit_rows};
@@ -14,8 +14,6 @@ use crate::simd::{LANES, Simd};
 /// Probabilities of one block: 16 MB, or more if that leaves fewer tokens than [`LEAST`].
 const BLOCK: usize = 4 << 20;
 const LEAST: usize = 192;
-/// Powers summed in f32 before they are added in f64.
-const RUN: usize = 64 * LANES;
 
 /// The loss of each token, not yet divided, and both gradients.
 pub(super) fn solve(cx: &Ctx, args: &FullSoftmax, divisor: f32, losses: &mut [f64]) {
@@ -38,6 +36,7 @@ pub(super) fn solve(cx: &Ctx, args: &FullSoftmax, divisor: f32, losses: &mut [f6
                 positives: &args.positives[from..from + count],
                 inverse: 1.0 / args.logit.temperature,
                 scale: 1.0 / (args.logit.temperature * divisor),
+                smoothing: Smoothing::new(args.smoothing, items),
                 // SAFETY: blocks follow one another.
                 losses: Disjoint::new(unsafe { losses.range(from, count) }),
                 weights,
@@ -71,6 +70,7 @@ struct Softmax<'a> {
     positives: &'a [i32],
     inverse: f32,
     scale: f32,
+    smoothing: Smoothing,
     losses: Disjoint<'a, f64>,
     weights: MatMut,
 }
@@ -91,6 +91,12 @@ impl Finish for Softmax<'_> {
                 return;
             };
             let vectors = n.div_ceil(LANES);
+            let smoothing = self.smoothing;
+            let sum = if smoothing.share > 0.0 {
+                row_sum::<V>(acc, n) * f64::from(self.inverse)
+            } else {
+                0.0
+            };
             let row = std::slice::from_raw_parts_mut(acc, vectors * LANES);
             row[n..].fill(f32::MIN); // adds nothing to the sum of powers
             let inverse = V::splat(self.inverse);
@@ -116,11 +122,13 @@ impl Finish for Softmax<'_> {
             let below = f64::from(own - largest);
             let others = total - f64::from(row[positive]);
             let share = V::splat((f64::from(self.scale) / total) as f32);
+            let each = V::splat(smoothing.each * self.scale);
             for k in 0..vectors {
-                store_vector::<V, f32>(V::load(acc.add(k * LANES)).mul(share), out.as_mut_ptr(), k, n);
+                let weight = V::load(acc.add(k * LANES)).mul(share).sub(each);
+                store_vector::<V, f32>(weight, out.as_mut_ptr(), k, n);
             }
-            out[positive] = (-others / total * f64::from(self.scale)) as f32;
-            *loss = total.ln() - below + f64::from(poison.sum());
+            out[positive] = ((smoothing.lost() - others / total) * f64::from(self.scale)) as f32;
+            *loss = total.ln() - below + smoothing.gain(f64::from(own), sum) + f64::from(poison.sum());
         }
     }
 }

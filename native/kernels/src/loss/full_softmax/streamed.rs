@@ -4,7 +4,7 @@
 //!
 //! T tokens, D width, V items, S items of a round.
 
-use super::FullSoftmax;
+use super::{FullSoftmax, RUN, Smoothing, row_sum};
 use crate::arena::Pod;
 use crate::ctx::Ctx;
 use crate::gemm::{Finish, Right, Shape, multiply, outer};
@@ -18,8 +18,6 @@ use crate::simd::{LANES, Simd};
 const ROUND: usize = 8 << 20;
 const LEAST: usize = 512;
 const MOST: usize = 2048;
-/// Powers summed in f32 before they are added in f64.
-const RUN: usize = 32 * NR;
 
 /// The loss of each token, not yet divided, and both gradients.
 pub(super) fn solve(cx: &Ctx, args: &FullSoftmax, divisor: f32, losses: &mut [f64]) {
@@ -33,6 +31,7 @@ pub(super) fn solve(cx: &Ctx, args: &FullSoftmax, divisor: f32, losses: &mut [f6
         unit_rows(cx, rows, args.logit.normalize_item, args.logit.eps)
     };
     let inverse = 1.0 / args.logit.temperature;
+    let smoothing = Smoothing::new(args.smoothing, items);
 
     let mut sums = cx.scratch::<Running>(tokens);
     sums.fill(Running::START);
@@ -42,13 +41,18 @@ pub(super) fn solve(cx: &Ctx, args: &FullSoftmax, divisor: f32, losses: &mut [f6
             from,
             positives: args.positives,
             inverse,
+            smoothing,
             sums: Disjoint::new(&mut sums),
         };
         let shape = Shape { m: tokens, n, k: width };
         multiply(cx, shape, &users.view(), Right::Transposed(rows.view()), &running);
     }
     for ((loss, sum), positive) in losses.iter_mut().zip(&*sums).zip(args.positives) {
-        *loss = if *positive < 0 { 0.0 } else { sum.loss(inverse) };
+        *loss = if *positive < 0 {
+            0.0
+        } else {
+            sum.loss(inverse, smoothing)
+        };
     }
 
     // One line more, so that the rows of a power-of-two round do not share a cache set.
@@ -65,6 +69,7 @@ pub(super) fn solve(cx: &Ctx, args: &FullSoftmax, divisor: f32, losses: &mut [f6
             positives: args.positives,
             inverse,
             scale: inverse / divisor,
+            smoothing,
             sums: &sums,
             weights,
         };
@@ -95,6 +100,8 @@ struct Running {
     largest: f32,
     /// The positive's dot product.
     own: f32,
+    /// Sum of the dot products; 0 without smoothing.
+    sum: f64,
     /// Sum of `e^(inverse * (dot - largest))`; NaN once a logit is not finite.
     total: f64,
 }
@@ -106,6 +113,7 @@ impl Running {
     const START: Running = Running {
         largest: f32::NEG_INFINITY,
         own: 0.0,
+        sum: 0.0,
         total: 0.0,
     };
 
@@ -114,8 +122,9 @@ impl Running {
         f64::from(self.own - self.largest) * f64::from(inverse)
     }
 
-    fn loss(&self, inverse: f32) -> f64 {
-        self.total.ln() - self.below(inverse)
+    fn loss(&self, inverse: f32, smoothing: Smoothing) -> f64 {
+        let gain = smoothing.gain(f64::from(self.own), self.sum) * f64::from(inverse);
+        self.total.ln() - self.below(inverse) + gain
     }
 }
 
@@ -131,6 +140,7 @@ struct RunningSums<'a> {
     from: usize,
     positives: &'a [i32],
     inverse: f32,
+    smoothing: Smoothing,
     sums: Disjoint<'a, Running>,
 }
 
@@ -147,6 +157,9 @@ impl Finish for RunningSums<'_> {
                 return;
             }
             let sum = &mut self.sums.range(i, 1)[0];
+            if self.smoothing.share > 0.0 {
+                sum.sum += row_sum::<V>(acc, n);
+            }
             let row = std::slice::from_raw_parts_mut(acc, n.next_multiple_of(NR));
             row[n..].fill(f32::MIN); // adds nothing to the sum of powers
             let (mut largest, mut poison) = ([V::splat(f32::NEG_INFINITY); 2], [V::zero(); 2]);
@@ -241,6 +254,7 @@ struct Weigh<'a> {
     inverse: f32,
     /// Factors from the token's loss to the mean, and from dot products to logits.
     scale: f32,
+    smoothing: Smoothing,
     sums: &'a [Running],
     weights: MatMut,
 }
@@ -263,15 +277,17 @@ impl Finish for Weigh<'_> {
             let share = f64::from(self.scale) / sum.total;
             let power_of = Power::<V>::new(self.inverse, sum.largest);
             let multiplier = V::constant(share as f32);
+            let each = V::constant(self.smoothing.each * self.scale);
             for (line, to) in (0..).step_by(NR).zip(to.chunks_exact_mut(NR)) {
                 let power = power_of.line(acc.add(line));
-                power[0].mul(multiplier).store(to.as_mut_ptr());
-                power[1].mul(multiplier).store(to.as_mut_ptr().add(LANES));
+                power[0].mul(multiplier).sub(each).store(to.as_mut_ptr());
+                power[1].mul(multiplier).sub(each).store(to.as_mut_ptr().add(LANES));
             }
             if let Some(own) = column(positive, self.from, n) {
                 // 1 - p as a difference of sums, so that a confident model keeps its last digits.
                 let power = sum.below(self.inverse).exp();
-                to[own] = (-(sum.total - power).max(0.0) * share) as f32;
+                let lost = self.smoothing.lost() * f64::from(self.scale);
+                to[own] = (lost - (sum.total - power).max(0.0) * share) as f32;
             }
         }
     }
