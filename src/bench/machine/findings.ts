@@ -36,6 +36,13 @@ function core({ core, cpu, target }: Examination): Finding[] {
       : 'Results are correct, only slower; train on x64 with AVX2 if speed matters.';
     found.push({ level: 'slow', what, remedy });
   }
+  if (core.kernels.startsWith('avx2') && cpu.features.includes('avx512f')) {
+    found.push({
+      level: 'note',
+      what: 'this CPU has AVX-512, and the kernels use AVX2: shares of the peak are those of the AVX2 peak above',
+      remedy: 'Nothing to do; with AVX-512, up to twice the arithmetic is possible on some CPUs.',
+    });
+  }
   if (cpu.load > cpu.usable) {
     found.push({
       level: 'slow',

@@ -28,7 +28,7 @@ const MOST_USERS = 4000;
 const TOP = 50;
 /** Weight of the penalty on the distance from the model's logit alone, or from the mixture's log-probability alone. */
 const RIDGE = 10;
-const EQUAL = new Float64Array(COMPONENTS.length).fill(1 / COMPONENTS.length);
+const EQUAL_SHARES = new Float64Array(COMPONENTS.length).fill(1 / COMPONENTS.length);
 
 export interface FittedPriors {
   /** Weights of the better of the two sums. */
@@ -54,7 +54,7 @@ export async function fitPriors({ device, ranked, metric, ...input }: FitPriorsI
   const { world } = ranks;
   const log = new LogPriors(source, 'validation');
   const logits = await logitRows(ranked, ranks);
-  const alone = namedWeights(ranked ? onlyModel() : onlyMixture(), EQUAL);
+  const alone = namedWeights(onlyModel(), EQUAL_SHARES);
   using plain = new PriorScorer(device, log, { weights: alone, logits });
   const which = { source, part: 'validation', maxLength, exclude, targets, users: MOST_USERS, ranks } as const;
   const batches: CasesWithTargets[] = [];
