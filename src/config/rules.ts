@@ -22,7 +22,6 @@ const BUDGET = 5.5 * FLOPS_PER_MINUTE;
 const EPOCHS = { least: 3, most: 200 };
 /** Full softmax is chosen only if the budget allows this many epochs with it. */
 const FULL_SOFTMAX_EPOCHS = 10;
-const SMOOTHING = 0.1;
 const SAMPLED = `a sampled loss; a drawn row takes as long as ${DRAWN} items of a full softmax`;
 const RATE = 2e-3;
 /** Runs of up to this many epochs use their whole budget; longer ones end by early stopping. */
@@ -87,9 +86,6 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
     full * FULL_SOFTMAX_EPOCHS <= BUDGET ? 'full-softmax' : 'sampled-softmax',
     `${count(log.items)} items: an epoch of full softmax takes ${share(full / BUDGET)} of the budget, ${share(1 / FULL_SOFTMAX_EPOCHS)} at most`,
   );
-  if (kind === 'full-softmax') {
-    choose('loss.smoothing', loss.smoothing ?? 0, SMOOTHING, 'with full softmax: better on validation of most logs');
-  }
   const negatives =
     kind === 'full-softmax'
       ? loss.negatives

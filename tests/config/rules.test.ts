@@ -52,7 +52,6 @@ test('length, batch, loss and epochs follow the size of the log', () => {
   expect(short.model.maxLength).toBe(16);
   expect(short.batch).toEqual({ tokens: 2048, lanes: 1 });
   expect(short.loss.kind).toBe('full-softmax');
-  expect(short.loss.smoothing).toBe(0.1);
   const long = resolveForLog(log(3000, 1000, { items: 130_000 })).config;
   expect(long.model.maxLength).toBe(200);
   expect(long.window).toBe('sliding');

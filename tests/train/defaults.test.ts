@@ -22,7 +22,7 @@ function lead({ test: report }: TrainReport): number {
 
 test('few users: above the baselines, and training that stopped short says so', async () => {
   await synthesize({ out: join(folder, 'few.csv'), users: 150, videos: 200, meanLength: 80, seed: 2, margin: false });
-  const report = await defaultRun('few', 9);
+  const report = await defaultRun('few', 3);
   expect(report.stillImproving).toBe(true);
   expect(report.test!.exclude).toBe('history');
   expect(lead(report)).toBeGreaterThan(0.05);
