@@ -18,7 +18,7 @@ type List = z.infer<typeof LIST>;
 
 /** Given instead of fitted, so that the network, which reads the moment, has a weight beside them. */
 const GIVEN = namedWeights(
-  Float64Array.from(FEATURES, name => ({ model: 0.7, recentPopularity: 0.2, mixture: 0.4 })[String(name)] ?? 0.1),
+  Float64Array.from(FEATURES, name => (name === 'model' ? 0.7 : 0.2)),
   new Float64Array(COMPONENTS.length).fill(1 / COMPONENTS.length),
 );
 
