@@ -61,6 +61,11 @@ test('length, batch, loss and epochs follow the size of the log', () => {
   expect(resolveForLog(log(1000, 5000, { items: 10 ** 6 }), { model: { d: 1024, blocks: 16 } }).config.epochs).toBe(3);
 });
 
+test('noisy validations are waited for longer', () => {
+  expect(resolveForLog(log(3999, 20)).config.evaluation.patience).toBe(8);
+  expect(resolveForLog(log(4000, 20)).config.evaluation.patience).toBe(4);
+});
+
 test('a drawn negative counts for what it costs', () => {
   const given = { loss: { kind: 'sampled-softmax', negatives: { count: 256 } } } as const;
   const sampled = resolveForLog(log(3000, 1000), given).config.epochs;
