@@ -60,7 +60,7 @@ export interface RankGroup {
 /** A device is a number, as is a tensor. */
 export interface Addon {
   /** `values` is the buffer from which `submit` reads its arguments; it must not be detached. */
-  open(threads: number, sparseThreads: number, portable: boolean, values: Float64Array): number | NativeFault;
+  open(threads: number, sparseThreads: number, kernels: string, values: Float64Array): number | NativeFault;
   close(device: number): void;
   alloc(device: number, dtype: number, rows: number, cols: number, panels: boolean): number | NativeFault;
   allocMapped(device: number, folder: string, dtype: number, rows: number, cols: number): number | NativeFault;
@@ -90,7 +90,7 @@ export interface Addon {
 }
 
 /** Minimum Rust version to build the core; a test compares it with Cargo.toml. */
-export const RUST_VERSION = '1.88';
+export const RUST_VERSION = '1.89';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LOCAL = join(ROOT, 'native', 'turbogr.node');

@@ -6,6 +6,7 @@ import type { Span } from '../events/chrome-trace.js';
 import { DTYPES, type Dtype, dtypeOf, type ElementArrays, elements, type UploadArray } from '../tensor/dtype.js';
 import { type Layout, type Shape, Tensor, type TensorHome } from '../tensor/tensor.js';
 import { type NativeFault, TurboError } from '../tensor/turbo-error.js';
+import { UserError } from '../util/errors.js';
 import { type Addon, loadAddon, type Stats } from './addon.js';
 import { Call, MOST_ARGUMENTS, STREAMS, type StreamName, streamIndex } from './call.js';
 
@@ -14,9 +15,15 @@ export interface DeviceOptions {
   threads?: number;
   /** Threads of the sparse stream, which runs concurrently (default 1). The comm stream has one. */
   sparseThreads?: number;
-  /** Use the portable kernels instead of the CPU's vector instructions. */
-  portable?: boolean;
+  /** Instruction set of the kernels; default: that of `TURBOGR_KERNELS`, or else the best that this CPU has. */
+  kernels?: KernelSet;
 }
+
+/** Environment variable that names the kernels of a whole command: to compare them, or to get the bits of another machine. */
+export const KERNELS_VARIABLE = 'TURBOGR_KERNELS';
+
+/** `avx2` and `avx512` give the same bits, `portable` others. */
+export type KernelSet = 'best' | 'avx512' | 'avx2' | 'portable';
 
 export interface UploadOptions {
   stream?: StreamName;
@@ -30,22 +37,30 @@ export class Device implements TensorHome {
   #home: StreamName | undefined;
   readonly #call: Call;
 
-  private constructor(addon: Addon, { threads, sparseThreads, portable }: Required<DeviceOptions>) {
+  private constructor(addon: Addon, [threads, sparseThreads]: [number, number], kernels: string) {
     const values = new Float64Array(MOST_ARGUMENTS);
     this.#addon = addon;
-    this.#id = accept(addon.open(threads, sparseThreads, portable, values));
+    this.#id = accept(addon.open(threads, sparseThreads, kernels, values));
     this.#call = new Call(addon, this.#id, values);
   }
 
   /** `addon` is for tests. */
   static open(options: DeviceOptions = {}, addon: Addon = loadAddon()): Device {
-    const { threads = availableParallelism(), sparseThreads = 1, portable = false } = options;
+    const { threads = availableParallelism(), sparseThreads = 1 } = options;
     for (const [input, count] of Object.entries({ threads, sparseThreads })) {
       if (!Number.isInteger(count) || count < 1 || count > 1024) {
         throw new TurboError({ kind: 'argument', op: 'open', input, expected: '1 to 1024', got: String(count) });
       }
     }
-    return new Device(addon, { threads, sparseThreads, portable });
+    const variable = process.env[KERNELS_VARIABLE];
+    try {
+      return new Device(addon, [threads, sparseThreads], options.kernels ?? variable ?? 'best');
+    } catch (error) {
+      const named = options.kernels === undefined && error instanceof TurboError && error.input === 'kernels';
+      if (!named) throw error;
+      const message = `${KERNELS_VARIABLE} is ${error.got}: expected ${error.expected}.`;
+      throw new UserError('bad-kernels', message, 'Set it to one of these, or unset it.', { cause: error });
+    }
   }
 
   /** A new tensor with unspecified contents. Only a few ops accept the panel layout; the others refuse it. */

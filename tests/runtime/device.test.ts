@@ -1,6 +1,6 @@
 // The runtime's promises: data in and out, typed errors at the call or later, failures that stay with their data.
-import { afterAll, describe, expect, it } from 'vitest';
-import { Device } from '../../src/native/device.js';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { Device, type DeviceOptions } from '../../src/native/device.js';
 import type { Tensor } from '../../src/tensor/tensor.js';
 import { loadProbes } from '../support/probes.js';
 import { notFiniteSum } from '../support/exact-sum.js';
@@ -287,5 +287,28 @@ describe('memory that the system refuses', () => {
     const refused = { kind: 'memory', op: 'alloc', got: 'no more from the system' };
     expect(() => other.tensor([2 ** 22, 2 ** 21])).toThrow(expect.objectContaining(refused));
     expect(await other.read(other.from(Float32Array.of(1)))).toEqual(Float32Array.of(1));
+  });
+});
+
+describe('kernels', () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it('are those of the options, then of TURBOGR_KERNELS, then the best', () => {
+    const isaOf = (options: DeviceOptions) => {
+      using opened = Device.open({ threads: 1, ...options });
+      return opened.stats().isa;
+    };
+    vi.stubEnv('TURBOGR_KERNELS', undefined);
+    const best = isaOf({});
+    expect(isaOf({ kernels: 'best' })).toBe(best);
+    expect(isaOf({ kernels: 'portable' })).toBe('portable');
+    vi.stubEnv('TURBOGR_KERNELS', 'portable');
+    expect(isaOf({})).toBe('portable');
+    expect(isaOf({ kernels: 'best' })).toBe(best);
+  });
+
+  it('that this CPU does not have are refused', () => {
+    vi.stubEnv('TURBOGR_KERNELS', 'sse');
+    expect(() => Device.open()).toThrow(expect.objectContaining({ code: 'bad-kernels' }));
   });
 });

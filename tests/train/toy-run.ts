@@ -12,7 +12,7 @@ import { countItems } from '../../src/eval/known-events.js';
 import { metricOf } from '../../src/eval/metrics.js';
 import { rankCases } from '../../src/eval/rank-cases.js';
 import type { RunEvent } from '../../src/events/event.js';
-import { Device } from '../../src/native/device.js';
+import { Device, type KernelSet } from '../../src/native/device.js';
 import { shapeModel } from '../../src/jobs/shape-model.js';
 import { costOf } from '../../src/dist/balance/cost.js';
 import { planSteps } from '../../src/train/plan-steps.js';
@@ -67,6 +67,7 @@ export interface ToyOptions {
   config: ResolvedConfig;
   folder?: string;
   threads?: number;
+  kernels?: KernelSet;
   source?: SequenceSource;
   staged?: boolean;
   onEvent?: (event: RunEvent) => void;
@@ -85,7 +86,7 @@ export async function trainToy(options: ToyOptions): Promise<ToyRun> {
 }
 
 async function trainInto(folder: string, options: ToyOptions): Promise<ToyRun> {
-  const { config, threads = 2, source = toySource() } = options;
+  const { config, threads = 2, kernels = 'best', source = toySource() } = options;
   const { fingerprint, items } = source;
   const run = RunFolder.create(folder, {
     config,
@@ -95,7 +96,7 @@ async function trainInto(folder: string, options: ToyOptions): Promise<ToyRun> {
     content: 'memory',
     items,
   });
-  using device = Device.open({ threads });
+  using device = Device.open({ threads, kernels });
   const learner = new Learner({
     device,
     config,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ConfigInput } from '../../src/config/schema.js';
+import { Device } from '../../src/native/device.js';
 import { readEvents } from '../../src/train/event-log.js';
 import { RunFolder } from '../../src/train/run-folder.js';
 import { toyConfig, toySource, trainToy } from './toy-run.js';
@@ -48,6 +49,16 @@ test('the same seed gives the same bits with 1, 2 and 3 threads; another seed do
     expect(run.losses).toEqual(one.losses);
   }
   expect((await trainToy({ config: toyConfig({ seed: 2 }) })).digest).not.toBe(one.digest);
+});
+
+test('AVX2 and AVX-512 give the same bits', async context => {
+  const config = toyConfig({ model: { d: 48, heads: 2, blocks: 2 } });
+  using device = Device.open();
+  context.skip(device.stats().isa !== 'avx512', 'this CPU has no AVX-512');
+  const [narrow, wide] = [await trainToy({ config, kernels: 'avx2' }), await trainToy({ config, kernels: 'avx512' })];
+  expect(wide.digest).toBe(narrow.digest);
+  expect(wide.losses).toEqual(narrow.losses);
+  expect((await trainToy({ config, kernels: 'portable' })).digest).not.toBe(narrow.digest);
 });
 
 /** Everything that carries state from step to step at once. */

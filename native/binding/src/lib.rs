@@ -32,6 +32,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use transfer::{Answer, Reply};
+use turbogr_kernels::isa::{Isa, available};
 
 #[global_allocator]
 static ALLOCATOR: allocations::Counting = allocations::Counting;
@@ -167,12 +168,18 @@ pub fn map_file<'env>(env: &'env Env, path: String) -> Either<ArrayBuffer<'env>,
 }
 
 /// Number of a new device with `threads` compute threads and `sparse_threads` for the sparse stream, each including the
-/// stream's own. `portable` disables the CPU's vector instructions. `submit` reads its arguments from `values`.
+/// stream's own. `kernels` names the instruction set of the kernels, or the `best` of this CPU. `submit` reads its arguments from
+/// `values`.
 #[napi]
-pub fn open(threads: u32, sparse_threads: u32, portable: bool, values: Float64Array) -> Either<u32, NativeFault> {
+pub fn open(threads: u32, sparse_threads: u32, kernels: String, values: Float64Array) -> Either<u32, NativeFault> {
     allocations::exempt_this_thread();
     either(guard("open", || {
-        let runtime = Runtime::open([threads as usize, sparse_threads as usize], portable, values);
+        let Some(isa) = Isa::named(&kernels) else {
+            let has: Vec<_> = available().map(Isa::name).collect();
+            let expected = format!("best or one that this CPU has: {}", has.join(", "));
+            return Err(fault("argument", "open", "kernels", expected, kernels));
+        };
+        let runtime = Runtime::open([threads as usize, sparse_threads as usize], isa, values);
         Ok(DEVICES.with_borrow_mut(|devices| {
             devices.push(Some(runtime));
             devices.len() as u32 - 1

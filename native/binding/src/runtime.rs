@@ -41,8 +41,7 @@ pub struct Runtime {
 impl Runtime {
     /// Streams run concurrently, each with its own threads: `compute` with `threads`, `sparse` with `sparse_threads`, and `comm`,
     /// which mostly waits, with one.
-    pub fn open(threads: [usize; 2], portable: bool, values: Float64Array) -> Runtime {
-        let isa = if portable { Isa::Portable } else { Isa::detect() };
+    pub fn open(threads: [usize; 2], isa: Isa, values: Float64Array) -> Runtime {
         let arena = Arc::new(Arena::new());
         let [threads, sparse_threads] = threads;
         let contexts = [threads, sparse_threads, 1].map(|threads| Ctx::with(threads, isa, arena.clone()));

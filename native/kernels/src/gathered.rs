@@ -267,7 +267,7 @@ pub(crate) unsafe fn prefetch_span<V: Simd, E: Element>(p: *const E, len: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::Isa;
+    use crate::isa::available;
     use crate::simd_fn;
 
     struct Plain<'a> {
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn weighted_sums_add_up_in_order_to_the_bit() {
         let number = |i: usize| (i as f32 * 0.7).sin();
-        for isa in [Isa::Portable, Isa::detect()] {
+        for isa in available() {
             for cols in 1..230 {
                 let rows: Vec<Vec<f32>> = (0..5)
                     .map(|j| (0..cols).map(|c| number(j * 1000 + c)).collect())

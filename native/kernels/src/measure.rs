@@ -2,11 +2,9 @@
 
 use crate::ctx::Ctx;
 use crate::mat::Disjoint;
-use crate::simd::Simd;
+use crate::simd::tile::{MR, NR};
+use crate::simd::{Elements, Simd};
 use crate::simd_fn;
-
-/// Twelve independent accumulators: two FMA pipes of latency four need eight.
-const CHAINS: usize = 12;
 
 /// # Safety
 /// This CPU has `V`'s instructions.
@@ -14,21 +12,40 @@ const CHAINS: usize = 12;
 unsafe fn fma_chain_body<V: Simd>(rounds: usize) -> f32 {
     // SAFETY: by this function's contract.
     unsafe {
-        let (a, b) = (V::splat(0.999), V::splat(1e-6));
-        let mut c: [V; CHAINS] = std::array::from_fn(|i| V::splat(i as f32 + 1.0));
-        for _ in 0..rounds {
-            for chain in &mut c {
-                *chain = chain.fma(a, b);
-            }
+        match V::ISA.tiles() {
+            1 => chains::<V::Row, 1>(rounds),
+            _ => chains::<V::Row, 2>(rounds),
         }
-        c.iter().skip(1).fold(c[0], |sum, chain| sum.add(*chain)).sum()
     }
 }
 simd_fn!(fn fma_chain = fma_chain_body(rounds: usize) -> f32);
 
+/// The sums of `W` register tiles, which are twelve registers and so enough: two pipes of latency four need eight.
+///
+/// # Safety
+/// As [`Elements`].
+#[inline(always)]
+unsafe fn chains<R: Elements, const W: usize>(rounds: usize) -> f32 {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let (a, b) = (R::splat(0.999), R::splat(1e-6));
+        let mut tiles = [[R::zero(); MR]; W];
+        for _ in 0..rounds {
+            for chain in tiles.as_flattened_mut() {
+                *chain = chain.fma(a, b);
+            }
+        }
+        let mut sums = [0.0; NR];
+        for chain in tiles.as_flattened() {
+            chain.add(R::load(sums.as_ptr())).store(sums.as_mut_ptr());
+        }
+        sums.iter().sum()
+    }
+}
+
 /// FLOPs done by one call of [`fma_peak`] with these arguments.
 pub fn fma_peak_flops(cx: &Ctx, rounds: usize) -> f64 {
-    (cx.pool.threads() * rounds * CHAINS * 16) as f64
+    (cx.pool.threads() * rounds * cx.isa.tiles() * MR * NR * 2) as f64
 }
 
 /// Keeps every thread busy with FMAs only; the caller times it.

@@ -70,7 +70,7 @@ pub unsafe fn words(isa: Isa, key: Key, first: u64, out: &mut [u32]) {
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
-    if isa == Isa::Avx2 {
+    if isa != Isa::Portable {
         done = out.len() / 32 * 32;
         for (block, chunk) in out[..done].chunks_exact_mut(32).enumerate() {
             // SAFETY: by this function's contract; the chunk holds the 32 words.

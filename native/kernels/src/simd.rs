@@ -18,28 +18,76 @@ pub const LANES: usize = 8;
 /// Floats of a cache line.
 pub const LINE: usize = 16;
 
+/// `f32`s that are computed element by element: the lanes of a vector, or a row of the register tile.
+///
+/// # Safety
+/// As [`Simd`].
+#[expect(clippy::missing_safety_doc, reason = "one contract for all methods, stated above")]
+pub unsafe trait Elements: Copy {
+    unsafe fn zero() -> Self;
+    unsafe fn splat(x: f32) -> Self;
+    unsafe fn load(p: *const f32) -> Self;
+    unsafe fn store(self, p: *mut f32);
+    unsafe fn add(self, o: Self) -> Self;
+    /// `self * b + c`, one rounding where the machine has it.
+    unsafe fn fma(self, b: Self, c: Self) -> Self;
+}
+
+// SAFETY: the vectors' own contract.
+#[expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one argument for all methods, stated above"
+)]
+unsafe impl<V: Simd> Elements for [V; 2] {
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        unsafe { [V::zero(); 2] }
+    }
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self {
+        unsafe { [V::splat(x); 2] }
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self {
+        unsafe { [V::load(p), V::load(p.add(LANES))] }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32) {
+        unsafe {
+            self[0].store(p);
+            self[1].store(p.add(LANES));
+        }
+    }
+    #[inline(always)]
+    unsafe fn add(self, o: Self) -> Self {
+        unsafe { [self[0].add(o[0]), self[1].add(o[1])] }
+    }
+    #[inline(always)]
+    unsafe fn fma(self, b: Self, c: Self) -> Self {
+        unsafe { [self[0].fma(b[0], c[0]), self[1].fma(b[1], c[1])] }
+    }
+}
+
 /// Eight `f32`s.
 ///
 /// # Safety
-/// Methods on [`Avx2`] may only run on a CPU with AVX2, FMA and F16C: call them from a [`simd_fn!`](crate::simd_fn)
+/// Methods may only run on a CPU with the instructions of [`Simd::ISA`]: call them from a [`simd_fn!`](crate::simd_fn)
 /// entry point. Pointers must be valid for the lanes read or written; no alignment is needed.
 #[expect(
     clippy::missing_safety_doc,
     clippy::undocumented_unsafe_blocks,
     reason = "one contract for all methods, stated above"
 )]
-pub unsafe trait Simd: Copy + Send + Sync + 'static {
+pub unsafe trait Simd: Elements + Send + Sync + 'static {
     const ISA: Isa;
-    unsafe fn zero() -> Self;
-    unsafe fn splat(x: f32) -> Self;
-    /// [`Simd::splat`] of a constant that stays in a register over a loop. The compiler assumes that reloading a plain one is cheap,
+    /// A row of the register tile, [`tile::NR`] elements.
+    type Row: Elements;
+    /// [`Elements::splat`] of a constant that stays in a register over a loop. The compiler assumes that reloading a plain one is cheap,
     /// and does so for every eight lanes under register pressure.
     #[inline(always)]
     unsafe fn constant(x: f32) -> Self {
         unsafe { Self::splat(x) }
     }
-    unsafe fn load(p: *const f32) -> Self;
-    unsafe fn store(self, p: *mut f32);
     /// Lanes `n..` are zero; memory beyond `p[n]` is not touched.
     unsafe fn load_part(p: *const f32, n: usize) -> Self;
     /// Writes the first `n` lanes only.
@@ -57,15 +105,12 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
             Self::load_half(halves.as_ptr())
         }
     }
-    unsafe fn add(self, o: Self) -> Self;
     unsafe fn sub(self, o: Self) -> Self;
     unsafe fn mul(self, o: Self) -> Self;
     unsafe fn div(self, o: Self) -> Self;
     unsafe fn max(self, o: Self) -> Self;
     unsafe fn min(self, o: Self) -> Self;
     unsafe fn sqrt(self) -> Self;
-    /// `self * b + c`, one rounding where the machine has it.
-    unsafe fn fma(self, b: Self, c: Self) -> Self;
     /// `c - self * b`.
     unsafe fn fnma(self, b: Self, c: Self) -> Self;
     /// `2^x` for `x` in [-126, 126], relative error below 1e-7 (degree-5 minimax on [-0.5, 0.5]). The vectors are interleaved step
@@ -92,20 +137,21 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn changes(p: *const u8) -> u64;
     /// Prefetches the cache line of `p`; never faults.
     unsafe fn prefetch(p: *const f32);
-    /// The loops of [`tile::steps`] and [`tile::panel_steps`], unrolled 4x: `rounds` iterations in each of `panels`, which
+    /// The loops of [`tile::steps`] and [`tile::panel_steps`], unrolled 4x: `rounds` iterations in each of `panels` of A, which
     /// are `panel` floats apart.
     #[inline(always)]
-    unsafe fn unrolled_steps<const ROW: usize, const STEP: usize>(
-        sums: &mut tile::Sums<Self>,
+    unsafe fn unrolled_steps<const ROW: usize, const STEP: usize, const W: usize>(
+        sums: &mut [tile::Sums<Self::Row>; W],
         [panels, rounds]: [usize; 2],
         panel: usize,
         a: *const f32,
-        b: *const f32,
+        b: [*const f32; W],
     ) {
         let deep = rounds * tile::UNROLL;
         for k in 0..panels * deep {
             let a = a.wrapping_add(k / deep * panel + k % deep * STEP);
-            unsafe { tile::step::<Self, 2, ROW>(sums, a, b.add(k * tile::NR)) };
+            let b = b.map(|b| b.wrapping_add(k * tile::NR));
+            unsafe { tile::step::<Self::Row, ROW, W>(sums, a, b) };
         }
     }
 
@@ -245,6 +291,15 @@ macro_rules! simd_fn {
                 unsafe { $body::<$crate::simd::Avx2>($($arg),*) }
             }
             /// # Safety
+            /// This CPU has the features; the arguments meet the contract of the body.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn avx512($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: by this function's contract.
+                unsafe { $body::<$crate::simd::Avx512>($($arg),*) }
+            }
+            /// # Safety
             /// The arguments meet the contract of the body.
             #[allow(clippy::too_many_arguments)]
             unsafe fn portable($($arg: $ty),*) $(-> $ret)? {
@@ -255,6 +310,9 @@ macro_rules! simd_fn {
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: by this function's contract.
                 $crate::isa::Isa::Avx2 => unsafe { avx2($($arg),*) },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: by this function's contract.
+                $crate::isa::Isa::Avx512 => unsafe { avx512($($arg),*) },
                 // SAFETY: by this function's contract.
                 _ => unsafe { portable($($arg),*) },
             }
@@ -285,10 +343,21 @@ pub(crate) unsafe fn dispatch<K: Kernel>(isa: Isa, kernel: K) {
         // SAFETY: by this function's contract.
         unsafe { kernel.run::<Avx2>() }
     }
+    /// # Safety
+    /// This CPU has the features; the kernel's pointers are valid.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn avx512<K: Kernel>(kernel: K) {
+        // SAFETY: by this function's contract.
+        unsafe { kernel.run::<Avx512>() }
+    }
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: by this function's contract.
         Isa::Avx2 => unsafe { avx2(kernel) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: by this function's contract.
+        Isa::Avx512 => unsafe { avx512(kernel) },
         // SAFETY: by this function's contract.
         _ => unsafe { kernel.run::<Portable>() },
     }
@@ -309,10 +378,12 @@ const LOG2: [f32; 4] = [2.885_39, 0.961_798_85, 0.576_713_86, 0.431_748_33];
 const ROOT_HALF: i32 = 0x3f35_04f3;
 
 #[cfg(target_arch = "x86_64")]
-pub use avx2::Avx2;
+pub use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+mod x86;
+#[cfg(target_arch = "x86_64")]
+mod x86_tile;
 
 #[cfg(test)]
 mod tests;

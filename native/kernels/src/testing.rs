@@ -3,7 +3,7 @@
 
 use crate::arena::Arena;
 use crate::ctx::Ctx;
-use crate::isa::Isa;
+use crate::isa::{Isa, available};
 use crate::mat::{Grad, Mat, MatMut};
 use crate::rng::{Key, uniform, word};
 use std::sync::Arc;
@@ -90,11 +90,9 @@ impl Padded {
     }
 }
 
-/// Contexts of every instruction set and of 1, 2 and 3 threads; those of one set must agree to the bit.
+/// Contexts of every instruction set and of 1, 2 and 3 threads.
 pub fn contexts() -> Vec<Vec<Ctx>> {
-    let mut sets = vec![Isa::Portable, Isa::detect()];
-    sets.dedup();
-    sets.into_iter()
+    available()
         .map(|isa| {
             (1..=3)
                 .map(|threads| Ctx::with(threads, isa, Arc::new(Arena::new())))
@@ -103,27 +101,36 @@ pub fn contexts() -> Vec<Vec<Ctx>> {
         .collect()
 }
 
-/// Runs `kernel` in every context; within an instruction set its outputs are the same bits for any number of threads.
-/// Returns the outputs of each set.
+/// Runs `kernel` in every context. Its outputs are the same bits for any number of threads, and with AVX2 and AVX-512. Returns the
+/// outputs of each set.
 pub fn on_every_context(contexts: &[Vec<Ctx>], kernel: impl Fn(&Ctx) -> Vec<Padded>) -> Vec<Vec<Padded>> {
-    contexts
-        .iter()
-        .map(|set| {
-            let mut runs = set.iter().map(|cx| (cx, kernel(cx)));
-            let (_, first) = runs.next().expect("a context");
-            for (cx, run) in runs {
-                for (output, (a, b)) in first.iter().zip(&run).enumerate() {
-                    let threads = cx.pool.threads();
-                    assert!(
-                        a.bits() == b.bits(),
-                        "{:?}: output {output} differs with {threads} threads",
-                        cx.isa
-                    );
-                }
+    let mut outputs: Vec<Vec<Padded>> = Vec::new();
+    let mut fused: Option<(Isa, Vec<Padded>)> = None;
+    for set in contexts {
+        let mut runs = set.iter().map(|cx| (cx, kernel(cx)));
+        let (cx, first) = runs.next().expect("a context");
+        for (cx, run) in runs {
+            assert_same_bits(
+                &first,
+                &run,
+                &format!("{:?}, 1 and {} threads", cx.isa, cx.pool.threads()),
+            );
+        }
+        if cx.isa != Isa::Portable {
+            if let Some((isa, others)) = &fused {
+                assert_same_bits(others, &first, &format!("{isa:?} and {:?}", cx.isa));
             }
-            first
-        })
-        .collect()
+            fused = Some((cx.isa, first.clone()));
+        }
+        outputs.push(first);
+    }
+    outputs
+}
+
+fn assert_same_bits(these: &[Padded], those: &[Padded], what: &str) {
+    for (output, (a, b)) in these.iter().zip(those).enumerate() {
+        assert!(a.bits() == b.bits(), "{what}: output {output} differs");
+    }
 }
 
 /// Central differences of `loss` at every element of `at`.

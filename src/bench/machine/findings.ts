@@ -1,6 +1,7 @@
 // Interprets an examination: what would fail, what would be slow, and the remedy. A pure function, so that it can be tested
 // for machines we do not have.
 
+import { KERNELS_VARIABLE } from '../../native/device.js';
 import type { Examination } from './examine.js';
 
 export interface Finding {
@@ -36,11 +37,11 @@ function core({ core, cpu, target }: Examination): Finding[] {
       : 'Results are correct, only slower; train on x64 with AVX2 if speed matters.';
     found.push({ level: 'slow', what, remedy });
   }
-  if (core.kernels.startsWith('avx2') && cpu.features.includes('avx512f')) {
+  if (core.kernels === 'avx2' && cpu.features.includes('avx512f')) {
     found.push({
       level: 'note',
       what: 'this CPU has AVX-512, and the kernels use AVX2: shares of the peak are those of the AVX2 peak above',
-      remedy: 'Nothing to do; with AVX-512, up to twice the arithmetic is possible on some CPUs.',
+      remedy: `Unset ${KERNELS_VARIABLE}, if it is set; results are the same.`,
     });
   }
   if (cpu.load > cpu.usable) {

@@ -36,7 +36,7 @@ export const mfu: Section = {
   id: 'mfu',
   title: 'Table 1: MFU of the ten models',
   about:
-    'Whole training steps with every sequence at the maximum length: MFU, sequences per second, TFLOP of a step. MFU as counted by the paper: 6Pn + 12n²dL (FuXi 24n²dL), attention not halved for causality; useful: real, causal work only. Because the paper counts twice the necessary attention, its figure can exceed 100 %. FLOPs are those of the definition: the time channel of FuXi computes earlier blocks as a series, with fewer products than are counted. Peak: FMA peak with the instructions that the kernels use (AVX2, also on CPUs with AVX-512), measured between the steps. The paper counts sequences per second of 32 to 128 devices. Linearity is in a separate section.',
+    'Whole training steps with every sequence at the maximum length: MFU, sequences per second, TFLOP of a step. MFU as counted by the paper: 6Pn + 12n²dL (FuXi 24n²dL), attention not halved for causality; useful: real, causal work only. Because the paper counts twice the necessary attention, its figure can exceed 100 %. FLOPs are those of the definition: the time channel of FuXi computes earlier blocks as a series, with fewer products than are counted. Peak: FMA peak with the instructions that the kernels use (AVX-512 where the CPU has it, else AVX2), measured between the steps. The paper counts sequences per second of 32 to 128 devices. Linearity is in a separate section.',
   parts: PUBLISHED.map(published => ({
     id: published.model,
     paper: paperText(published),

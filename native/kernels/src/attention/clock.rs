@@ -158,7 +158,7 @@ impl<V: Simd> Iterator for BucketRuns<'_, V> {
 mod tests {
     use super::*;
     use crate::attention::bucket::{BUCKETS, bucket_by_definition};
-    use crate::isa::Isa;
+    use crate::isa::available;
     use crate::rng::{Key, word};
     use crate::simd::{Kernel, dispatch};
 
@@ -224,7 +224,7 @@ mod tests {
                     })
                     .collect();
                 let pair = BlockPair::new(0, queries.clone(), keys.clone());
-                for isa in [Isa::Portable, Isa::detect()] {
+                for isa in available() {
                     let (query_times, times) = (&times[1..], &times[..tokens]);
                     let walk = Walk {
                         times,

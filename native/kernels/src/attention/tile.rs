@@ -1,5 +1,5 @@
-//! Attention's products on the register tile: six rows of C at a time against 16 columns of B, which stay in L1, or against 8 if
-//! no more are needed. Unlike in `gemm` the left operand is not packed: weights are read where they were computed, by rows or
+//! Attention's products on the register tile: six rows of C at a time against 16 columns of B, which stay in L1, against 32 where the
+//! instruction set computes two tiles at once, or against 8 if no more are needed. Unlike in `gemm` the left operand is not packed: weights are read where they were computed, by rows or
 //! by columns, so its strides are constants of the type.
 //!
 //! Operands come in two forms (see `pack`): *columns*, `[width/16][rows][16]`, serves as a left operand of scores and as a
@@ -8,7 +8,8 @@
 use super::pack::ColumnForm;
 use super::plan::BLOCK;
 use crate::simd::tile::{MR, NR, Sums, panel_steps, step, steps};
-use crate::simd::{Kernel, LANES, Simd, dispatch};
+use crate::simd::{Elements, Kernel, LANES, Simd, dispatch};
+use std::array::from_fn;
 
 /// A limit that grows by one per row, as in causal attention, clamped to `0..=most`.
 #[derive(Clone, Copy)]
@@ -91,33 +92,71 @@ impl Scores {
     }
 }
 
+/// What is computed at once of `cols` columns that are left.
+enum Width {
+    Two,
+    One,
+    Half,
+}
+
+impl Width {
+    #[inline(always)]
+    fn of<V: Simd>(cols: usize) -> Width {
+        match cols {
+            // Not the half of a second tile: C has no room for the rest of it.
+            cols if cols > NR + LANES && V::ISA.tiles() == 2 => Width::Two,
+            cols if cols > LANES => Width::One,
+            _ => Width::Half,
+        }
+    }
+
+    #[inline(always)]
+    fn cols(&self) -> usize {
+        match self {
+            Width::Two => 2 * NR,
+            Width::One | Width::Half => NR,
+        }
+    }
+}
+
 impl<const ROW: usize, const STEP: usize> Kernel for Product<ROW, STEP> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
-        for at in (0..self.cols).step_by(NR) {
+        let mut at = 0;
+        while at < self.cols {
+            let width = Width::of::<V>(self.cols - at);
             for row in (0..self.rows).step_by(MR) {
                 let (from, until) = (self.from.at(row), self.until.at(row));
                 let depth = until.saturating_sub(from);
                 if depth == 0 && self.add {
                     continue;
                 }
+                let a = self.a.wrapping_add(row * ROW + from * STEP);
+                let c = self.c.wrapping_add(row * self.stride + at);
+                let plus = if self.add { c.cast_const() } else { std::ptr::null() };
                 // SAFETY: by the contract of `dispatch`.
                 unsafe {
-                    let a = self.a.wrapping_add(row * ROW + from * STEP);
-                    let b = self.b.at(from, at);
-                    let c = self.c.add(row * self.stride + at);
-                    let plus = if self.add { c.cast_const() } else { std::ptr::null() };
-                    if self.cols - at > LANES {
-                        let mut sums = [[V::zero(); 2]; MR];
-                        steps::<V, ROW, STEP>(&mut sums, depth, a, b);
-                        store(sums, c, self.stride, plus, self.stride);
-                    } else {
-                        let mut sums = [[V::zero(); 1]; MR];
-                        half_steps::<V, ROW, STEP>(&mut sums, depth, a, b);
-                        store(sums, c, self.stride, plus, self.stride);
+                    match width {
+                        Width::Two => {
+                            let mut sums = [[V::Row::zero(); MR]; 2];
+                            let b = from_fn(|w| self.b.at(from, at + w * NR));
+                            steps::<V, ROW, STEP, 2>(&mut sums, depth, a, b);
+                            store(sums, c, self.stride, plus, self.stride);
+                        }
+                        Width::One => {
+                            let mut sums = [[V::Row::zero(); MR]];
+                            steps::<V, ROW, STEP, 1>(&mut sums, depth, a, [self.b.at(from, at)]);
+                            store(sums, c, self.stride, plus, self.stride);
+                        }
+                        Width::Half => {
+                            let mut sums = [[V::zero(); MR]];
+                            half_steps::<V, ROW, STEP>(&mut sums, depth, a, self.b.at(from, at));
+                            store(sums, c, self.stride, plus, self.stride);
+                        }
                     }
                 }
             }
+            at += width.cols();
         }
     }
 }
@@ -126,32 +165,44 @@ impl Kernel for Scores {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
         let deep = self.depth.next_multiple_of(LANES);
-        for at in (0..self.cols.at(self.rows - MR)).step_by(NR) {
+        // By pairs of tiles, so that both parts of B stay in L1; of the later rows both are needed, of earlier ones perhaps less.
+        for pair in (0..self.cols.at(self.rows - MR)).step_by(2 * NR) {
             for row in (0..self.rows).step_by(MR) {
-                let cols = self.cols.at(row).saturating_sub(at);
-                if cols == 0 {
-                    continue;
-                }
-                // SAFETY: by the contract of `dispatch`.
-                unsafe {
-                    let (a, b) = (self.a.at(row, 0), self.b.add(at * deep));
-                    let c = self.c.add(row * self.stride + at);
+                let until = self.cols.at(row).min(pair + 2 * NR);
+                let mut at = pair;
+                while at < until {
+                    let width = Width::of::<V>(until - at);
+                    let (a, b) = (self.a.at(row, 0), self.b.wrapping_add(at * deep));
+                    let c = self.c.wrapping_add(row * self.stride + at);
                     let plus = match self.plus.is_null() {
                         true => self.plus,
-                        false => self.plus.add(row * BLOCK + at),
+                        false => self.plus.wrapping_add(row * BLOCK + at),
                     };
-                    if cols > LANES {
-                        let mut sums = [[V::zero(); 2]; MR];
-                        panel_steps::<V>(&mut sums, self.depth, self.a.step, a, b);
-                        store(sums, c, self.stride, plus, BLOCK);
-                    } else {
-                        let mut sums = [[V::zero(); 1]; MR];
-                        for k in (0..self.depth).step_by(NR) {
-                            let depth = NR.min(self.depth - k);
-                            half_steps::<V, NR, 1>(&mut sums, depth, self.a.at(row, k), b.add(k * NR));
+                    // SAFETY: by the contract of `dispatch`.
+                    unsafe {
+                        match width {
+                            Width::Two => {
+                                let mut sums = [[V::Row::zero(); MR]; 2];
+                                let b = [b, b.wrapping_add(NR * deep)];
+                                panel_steps::<V, 2>(&mut sums, self.depth, self.a.step, a, b);
+                                store(sums, c, self.stride, plus, BLOCK);
+                            }
+                            Width::One => {
+                                let mut sums = [[V::Row::zero(); MR]];
+                                panel_steps::<V, 1>(&mut sums, self.depth, self.a.step, a, [b]);
+                                store(sums, c, self.stride, plus, BLOCK);
+                            }
+                            Width::Half => {
+                                let mut sums = [[V::zero(); MR]];
+                                for k in (0..self.depth).step_by(NR) {
+                                    let depth = NR.min(self.depth - k);
+                                    half_steps::<V, NR, 1>(&mut sums, depth, self.a.at(row, k), b.add(k * NR));
+                                }
+                                store(sums, c, self.stride, plus, BLOCK);
+                            }
                         }
-                        store(sums, c, self.stride, plus, BLOCK);
                     }
+                    at += width.cols();
                 }
             }
         }
@@ -164,38 +215,38 @@ impl Kernel for Scores {
 /// As [`steps`].
 #[inline(always)]
 unsafe fn half_steps<V: Simd, const ROW: usize, const STEP: usize>(
-    sums: &mut Sums<V, 1>,
+    sums: &mut [Sums<V>; 1],
     depth: usize,
     a: *const f32,
     b: *const f32,
 ) {
     for k in 0..depth {
         // SAFETY: by this function's contract.
-        unsafe { step::<V, 1, ROW>(sums, a.add(k * STEP), b.add(k * NR)) };
+        unsafe { step::<V, ROW, 1>(sums, a.add(k * STEP), [b.add(k * NR)]) };
     }
 }
 
-/// Writes a tile, plus the values at `plus` unless null.
+/// Writes tiles side by side, plus the values at `plus` unless null.
 ///
 /// # Safety
-/// This CPU has `V`'s instructions; `c` and, unless null, `plus` have room for the tile at their strides.
+/// Called from a SIMD entry point; `c` and, unless null, `plus` have room for the tiles at their strides.
 #[inline(always)]
-unsafe fn store<V: Simd, const WIDE: usize>(
-    tile: [[V; WIDE]; MR],
+unsafe fn store<R: Elements, const W: usize>(
+    tiles: [Sums<R>; W],
     c: *mut f32,
     stride: usize,
     plus: *const f32,
     plus_stride: usize,
 ) {
-    for (r, row) in tile.into_iter().enumerate() {
-        for (w, x) in row.into_iter().enumerate() {
+    for (w, tile) in tiles.into_iter().enumerate() {
+        for (r, row) in tile.into_iter().enumerate() {
             // SAFETY: by this function's contract.
             unsafe {
-                let to = c.add(r * stride + w * LANES);
+                let to = c.add(r * stride + w * NR);
                 if plus.is_null() {
-                    x.store(to)
+                    row.store(to)
                 } else {
-                    V::load(plus.add(r * plus_stride + w * LANES)).add(x).store(to)
+                    R::load(plus.add(r * plus_stride + w * NR)).add(row).store(to)
                 }
             }
         }

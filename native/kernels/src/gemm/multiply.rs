@@ -107,6 +107,29 @@ struct Neighbours<'a, F> {
 impl<F: Finish> Kernel for Neighbours<'_, F> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
+        let Take { rows, n, .. } = self.take;
+        for top in (0..rows).step_by(MR) {
+            for at in (0..n).step_by(V::ISA.tiles() * NR) {
+                // SAFETY: A holds `rows` rounded up to tiles, B `n` columns.
+                unsafe {
+                    match V::ISA.tiles() == 2 && n - at > NR {
+                        true => self.tile::<V, 2>(top, at),
+                        false => self.tile::<V, 1>(top, at),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<F: Finish> Neighbours<'_, F> {
+    /// Rows from `top`, columns of `W` panels from `at`.
+    ///
+    /// # Safety
+    /// This CPU has `V`'s instructions. A holds the rows and B the panels; there is room for all results if they are kept and for those of
+    /// two tiles if not.
+    #[inline(always)]
+    unsafe fn tile<V: Simd, const W: usize>(&self, top: usize, at: usize) {
         let Take {
             finish,
             first,
@@ -116,37 +139,35 @@ impl<F: Finish> Kernel for Neighbours<'_, F> {
             acc,
             stride,
         } = self.take;
-        for top in (0..rows).step_by(MR) {
-            for at in (0..n).step_by(NR) {
-                // SAFETY: A holds `rows` rounded up to tiles, the results as many if they are kept and one tile if not.
-                unsafe {
-                    let c = if self.keep { acc.add(top * stride + at) } else { acc };
-                    if self.taken {
-                        finish.ahead::<V>(first + top, j + at);
+        // SAFETY: by this function's contract.
+        unsafe {
+            let c = if self.keep { acc.add(top * stride + at) } else { acc };
+            if self.taken {
+                for w in 0..W {
+                    finish.ahead::<V>(first + top, j + at + w * NR);
+                }
+            }
+            let part = Tile {
+                k: self.depth,
+                a: self.a.add(top * self.depth),
+                b: std::array::from_fn::<_, W, _>(|w| self.b.wrapping_add((at / NR + w) * self.step)),
+                c,
+                stride,
+                accumulate: self.accumulate,
+            };
+            tile(V::ISA, part);
+            if self.taken {
+                for at_panel in (0..W * NR).step_by(NR) {
+                    Take {
+                        finish,
+                        first: first + top,
+                        rows: MR.min(rows - top),
+                        j: j + at + at_panel,
+                        n: NR.min(n - at - at_panel),
+                        acc: c.add(at_panel),
+                        stride,
                     }
-                    tile(
-                        V::ISA,
-                        &Tile {
-                            k: self.depth,
-                            a: self.a.add(top * self.depth),
-                            b: self.b.add(at / NR * self.step),
-                            c,
-                            stride,
-                            accumulate: self.accumulate,
-                        },
-                    );
-                    if self.taken {
-                        Take {
-                            finish,
-                            first: first + top,
-                            rows: MR.min(rows - top),
-                            j: j + at,
-                            n: NR.min(n - at),
-                            acc: c,
-                            stride,
-                        }
-                        .run::<V>();
-                    }
+                    .run::<V>();
                 }
             }
         }
@@ -251,12 +272,12 @@ pub fn multiply<S: Source, F: Finish>(cx: &Ctx, shape: Shape, left: &S, right: R
     let keep = whole || slices > 1;
     let rows = even_part(m, ROWS.min(m.div_ceil(BLOCKS).next_multiple_of(MR)), MR);
     // 16 floats more, so that the rows of a power-of-two width do not share a cache set.
-    let stride = if keep { panels * NR + NR } else { NR };
+    let stride = if keep { panels * NR + NR } else { cx.isa.tiles() * NR };
     let stage_stride = depth.next_multiple_of(64) + NR;
     let (mut a, mut stage, mut acc) = (
         cx.per_worker::<f32>(rows * depth + 2),
         cx.per_worker::<f32>(MR * stage_stride),
-        cx.per_worker::<f32>(if keep { rows * stride } else { MR * NR }),
+        cx.per_worker::<f32>(if keep { rows } else { MR } * stride),
     );
     let (a, stage, acc) = (a.slots(), stage.slots(), acc.slots());
     let blocks = Blocks::of(m, rows);

@@ -107,6 +107,7 @@ impl<B: Source> Kernel for OuterTask<'_, B> {
             if let Some(to) = self.sums {
                 add_part::<V>(
                     sums.as_ptr(),
+                    0,
                     1,
                     self.cols,
                     Grad {
@@ -115,29 +116,31 @@ impl<B: Source> Kernel for OuterTask<'_, B> {
                     },
                 );
             }
-            // The panel stays in L1 while the slivers, a third as wide, are streamed.
-            for at in (0..self.cols).step_by(NR) {
-                let panel = self.right.panel(self.first, self.j + at);
-                let panel = panel.unwrap_or(self.panels.add(at * depth));
-                for i in (0..self.to.to.rows).step_by(MR) {
-                    self.tile::<V>(i, at, panel);
+            for at in (0..self.cols).step_by(V::ISA.tiles() * NR) {
+                match V::ISA.tiles() == 2 && self.cols - at > NR {
+                    true => self.panels::<V, 2>(at),
+                    false => self.panels::<V, 1>(at),
                 }
             }
         }
     }
 }
 
-impl<B> OuterTask<'_, B> {
-    /// Rows from `i`, columns from `at` of this task, which B's `panel` holds.
+impl<B: Source> OuterTask<'_, B> {
+    /// The columns of `W` panels from `at`. One panel of B stays in L1 while the slivers, a third as wide, are streamed.
     ///
     /// # Safety
-    /// This CPU has `V`'s instructions; `panel` holds the slice's rows of B, the slivers those of A, and this task owns its columns
-    /// of `to`.
+    /// This CPU has `V`'s instructions; B is packed, the slivers hold A, and this task owns its columns of `to`.
     #[inline(always)]
-    unsafe fn tile<V: Simd>(&self, i: usize, at: usize, panel: *const f32) {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let (rows, cols) = (MR.min(self.to.to.rows - i), NR.min(self.cols - at));
+    unsafe fn panels<V: Simd, const W: usize>(&self, at: usize) {
+        let b: [*const f32; W] = std::array::from_fn(|w| {
+            let at = at + w * NR;
+            let panel = self.right.panel(self.first, self.j + at);
+            panel.unwrap_or(self.panels.wrapping_add(at * self.rows))
+        });
+        let cols = (W * NR).min(self.cols - at);
+        for i in (0..self.to.to.rows).step_by(MR) {
+            let rows = MR.min(self.to.to.rows - i);
             let c = self.columns(self.to.to, i);
             let to = Grad {
                 to: MatMut { ptr: c.at(0, at), ..c },
@@ -145,31 +148,34 @@ impl<B> OuterTask<'_, B> {
             };
             let whole = Tile {
                 k: self.rows,
-                a: self.slivers.add(i / MR * self.stride),
-                b: panel,
+                a: self.slivers.wrapping_add(i / MR * self.stride),
+                b,
                 c: to.to.ptr,
                 stride: to.to.stride,
                 accumulate: to.accumulate,
             };
-            if rows == MR && cols == NR {
-                tile(V::ISA, &whole);
-            } else {
-                let mut edge = [0.0f32; MR * NR];
-                let (c, stride, accumulate) = (edge.as_mut_ptr(), NR, false);
-                tile(
-                    V::ISA,
-                    &Tile {
+            // SAFETY: by this function's contract.
+            unsafe {
+                if rows == MR && cols == W * NR {
+                    tile(V::ISA, whole);
+                } else {
+                    let mut edge = [[[0.0f32; NR]; W]; MR];
+                    let (c, stride, accumulate) = (edge.as_mut_ptr().cast(), W * NR, false);
+                    let part = Tile {
                         c,
                         stride,
                         accumulate,
                         ..whole
-                    },
-                );
-                add_part::<V>(c, rows, cols, to);
+                    };
+                    tile(V::ISA, part);
+                    add_part::<V>(c, stride, rows, cols, to);
+                }
             }
         }
     }
+}
 
+impl<B> OuterTask<'_, B> {
     /// This task's columns of `c`, from row `i` on.
     #[inline(always)]
     fn columns(&self, c: MatMut, i: usize) -> MatMut {
@@ -180,17 +186,17 @@ impl<B> OuterTask<'_, B> {
     }
 }
 
-/// `to (+)= x[rows, cols]`, rows of `x` 16 apart or alone.
+/// `to (+)= x[rows, cols]`, rows of `x` `stride` apart.
 ///
 /// # Safety
 /// This CPU has `V`'s instructions; `x` holds the rows, and this task owns the part of `to`.
 #[inline(always)]
-unsafe fn add_part<V: Simd>(x: *const f32, rows: usize, cols: usize, to: Grad) {
+unsafe fn add_part<V: Simd>(x: *const f32, stride: usize, rows: usize, cols: usize, to: Grad) {
     for r in 0..rows {
         for at in (0..cols).step_by(LANES) {
             // SAFETY: the caller's rows and columns lie in `x`, rounded up to eight, and in `to`.
             unsafe {
-                let (x, c) = (V::load(x.add(r * NR + at)), to.to.at(r, at));
+                let (x, c) = (V::load(x.add(r * stride + at)), to.to.at(r, at));
                 let sum = if to.accumulate {
                     V::load_upto(c, cols - at).add(x)
                 } else {

@@ -1,7 +1,7 @@
 //! Scores all items for all queries on the register tile, sixteen items at a time.
 //!
 //! Q queries, V items, D width. A task is a group of queries over a range of items: the group is packed once, then each
-//! panel of sixteen items is packed and multiplied with all slivers of the group while in L1. A score is one chain of FMAs over
+//! panel of sixteen items, or pair of panels, is packed and multiplied with all slivers of the group while in L1. A score is one chain of FMAs over
 //! D, wherever its item lies in a panel, so equal rows have equal scores.
 
 use crate::ctx::Ctx;
@@ -69,22 +69,28 @@ impl Scan {
         let (groups, ranges, items) = (self.queries.rows.div_ceil(GROUP), self.ranges(), self.table.rows());
         let span = items.div_ceil(ranges).next_multiple_of(NR);
         let depth = self.queries.cols;
-        let mut packed = cx.per_worker::<f32>((GROUP + NR) * depth);
+        let tiles = cx.isa.tiles();
+        let mut packed = cx.per_worker::<f32>((GROUP + tiles * NR) * depth);
         let packed = packed.slots();
         let bad = AtomicUsize::new(usize::MAX);
         cx.pool.run(groups * ranges, |task, worker| {
             let (group, range) = (task / ranges, task % ranges);
             // SAFETY: the slot is this worker's; `isa` is this CPU's.
             unsafe {
-                let (slivers, panel) = packed.of(worker).split_at_mut(GROUP * depth);
+                let (slivers, panels) = packed.of(worker).split_at_mut(GROUP * depth);
                 let first = group * GROUP;
                 let queries = GROUP.min(self.queries.rows - first);
                 pack_queries(self.queries.row_range(first, queries), slivers);
-                for item in (range * span..items.min((range + 1) * span)).step_by(NR) {
-                    let ids: [usize; NR] = std::array::from_fn(|i| (item + i).min(items - 1));
-                    with_rows!(Rows, self.table, table => dispatch(cx.isa, PackItems { table, ids, panel }));
-                    let count = NR.min(items - item);
-                    score(cx, depth, queries, slivers, panel, |q, rows| {
+                let until = items.min((range + 1) * span);
+                for from in (range * span..until).step_by(tiles * NR) {
+                    let wide = if tiles == 2 && until - from > NR { 2 * NR } else { NR };
+                    let panels = &mut panels[..wide * depth];
+                    for (item, panel) in (from..).step_by(NR).zip(panels.chunks_exact_mut(NR * depth)) {
+                        let ids: [usize; NR] = std::array::from_fn(|i| (item + i).min(items - 1));
+                        with_rows!(Rows, self.table, table => dispatch(cx.isa, PackItems { table, ids, panel }));
+                    }
+                    let item = from;
+                    score(cx, depth, queries, slivers, panels, |q, scores| {
                         let (first, bad) = (first + q, &bad);
                         dispatch(
                             cx.isa,
@@ -93,8 +99,9 @@ impl Scan {
                                 range,
                                 first,
                                 item,
-                                count,
-                                rows,
+                                items,
+                                scores,
+                                wide,
                                 bad,
                             },
                         );
@@ -130,7 +137,7 @@ impl Scan {
                     let ids = std::array::from_fn(|i| targets[first + (part + i).min(count - 1)].max(0) as usize);
                     with_rows!(Rows, self.table, table => dispatch(cx.isa, PackItems { table, ids, panel }));
                     score(cx, depth, count, slivers, panel, |sliver, rows| {
-                        for (q, row) in (sliver..).zip(rows) {
+                        for (q, row) in (sliver..).zip(rows.chunks_exact(NR)) {
                             if (part..part + NR).contains(&q) {
                                 scores.range(first + q, 1)[0] = row[q - part];
                             }
@@ -188,37 +195,52 @@ impl<E: Element> Kernel for PackItems<'_, E> {
     }
 }
 
-/// Calls `each(q, scores)` for every sliver of the group against one packed panel, q being its first query.
+/// Calls `each(q, scores)` for every sliver of the group against one packed panel or two, q being the sliver's first query. A query
+/// has sixteen scores per panel.
 ///
 /// # Safety
-/// `slivers` and `panel` are packed for `depth`.
+/// `slivers` and `panels` are packed for `depth`.
 unsafe fn score(
     cx: &Ctx,
     depth: usize,
     queries: usize,
     slivers: &[f32],
-    panel: &[f32],
-    mut each: impl FnMut(usize, &[[f32; NR]]),
+    panels: &[f32],
+    each: impl FnMut(usize, &[f32]),
 ) {
-    let mut c = [[0.0f32; NR]; MR];
+    // SAFETY: by this function's contract.
+    unsafe {
+        match panels.len() > NR * depth {
+            true => score_panels::<2>(cx, depth, queries, slivers, panels, each),
+            false => score_panels::<1>(cx, depth, queries, slivers, panels, each),
+        }
+    }
+}
+
+/// # Safety
+/// As [`score`], with `W` panels.
+unsafe fn score_panels<const W: usize>(
+    cx: &Ctx,
+    depth: usize,
+    queries: usize,
+    slivers: &[f32],
+    panels: &[f32],
+    mut each: impl FnMut(usize, &[f32]),
+) {
+    let mut scores = [[[0.0f32; NR]; W]; MR];
     for first in (0..queries).step_by(MR) {
-        let (a, b) = (slivers[first * depth..].as_ptr(), panel.as_ptr());
-        let (c_ptr, stride) = (c.as_mut_ptr().cast(), NR);
-        // SAFETY: the caller's packing; `c` is a whole tile.
-        unsafe {
-            tile(
-                cx.isa,
-                &Tile {
-                    k: depth,
-                    a,
-                    b,
-                    c: c_ptr,
-                    stride,
-                    accumulate: false,
-                },
-            )
+        let part = Tile::<W> {
+            k: depth,
+            a: slivers[first * depth..].as_ptr(),
+            b: std::array::from_fn(|w| panels[w * NR * depth..].as_ptr()),
+            c: scores.as_mut_ptr().cast(),
+            stride: W * NR,
+            accumulate: false,
         };
-        each(first, &c[..MR.min(queries - first)]);
+        // SAFETY: the caller's packing; `scores` has room for the tiles.
+        unsafe { tile(cx.isa, part) };
+        let rows = MR.min(queries - first);
+        each(first, scores[..rows].as_flattened().as_flattened());
     }
 }
 
@@ -228,9 +250,12 @@ struct Deliver<'a, S> {
     range: usize,
     /// Query of the first row.
     first: usize,
+    /// Item of the first column, and number of all items.
     item: usize,
-    count: usize,
-    rows: &'a [[f32; NR]],
+    items: usize,
+    /// Rows of `wide` scores.
+    scores: &'a [f32],
+    wide: usize,
     /// The lowest query seen with a score that is not finite.
     bad: &'a AtomicUsize,
 }
@@ -238,29 +263,25 @@ struct Deliver<'a, S> {
 impl<S: Sink> Kernel for Deliver<'_, S> {
     #[inline(always)]
     unsafe fn run<V: Simd>(self) {
-        let Deliver {
-            sink,
-            range,
-            item,
-            count,
-            ..
-        } = self;
-        for (query, scores) in (self.first..).zip(self.rows) {
-            // SAFETY: called from a SIMD entry point; a row is two vectors.
-            unsafe {
-                // NaN once a score is NaN or infinite.
-                let poison = V::load(scores.as_ptr()).mul(V::zero());
-                let poison = V::load(scores.as_ptr().add(LANES)).fma(V::zero(), poison);
-                if poison.sum().is_nan() {
-                    self.bad.fetch_min(query, Ordering::Relaxed);
+        for (query, scores) in (self.first..).zip(self.scores.chunks_exact(self.wide)) {
+            let (panels, _) = scores.as_chunks::<NR>();
+            for (item, scores) in (self.item..).step_by(NR).zip(panels) {
+                // SAFETY: called from a SIMD entry point; a panel's scores are two vectors.
+                unsafe {
+                    // NaN once a score is NaN or infinite.
+                    let poison = V::load(scores.as_ptr()).mul(V::zero());
+                    let poison = V::load(scores.as_ptr().add(LANES)).fma(V::zero(), poison);
+                    if poison.sum().is_nan() {
+                        self.bad.fetch_min(query, Ordering::Relaxed);
+                    }
+                    self.sink.take::<V>(&Scores {
+                        range: self.range,
+                        query,
+                        item,
+                        count: NR.min(self.items - item),
+                        scores: *scores,
+                    });
                 }
-                sink.take::<V>(&Scores {
-                    range,
-                    query,
-                    item,
-                    count,
-                    scores: *scores,
-                });
             }
         }
     }

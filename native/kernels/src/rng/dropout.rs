@@ -88,7 +88,7 @@ impl Dropout {
         #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
         let mut done = 0;
         #[cfg(target_arch = "x86_64")]
-        if isa == Isa::Avx2 {
+        if isa != Isa::Portable {
             done = out.len() / 64 * 64;
             for (block, chunk) in out[..done].chunks_exact_mut(64).enumerate() {
                 let counter = (first >> 3) + 8 * block as u64;

@@ -1,6 +1,6 @@
 //! Eight lanes in plain Rust.
 
-use super::{EXP2, LANES, LOG2, ROOT_HALF, Simd};
+use super::{EXP2, Elements, LANES, LOG2, ROOT_HALF, Simd};
 use crate::half::{float_to_half, half_to_float};
 use crate::isa::Isa;
 
@@ -24,8 +24,7 @@ macro_rules! lanewise {
     reason = "one argument for all methods, stated above"
 )]
 #[allow(clippy::needless_range_loop)]
-unsafe impl Simd for Portable {
-    const ISA: Isa = Isa::Portable;
+unsafe impl Elements for Portable {
     #[inline(always)]
     unsafe fn zero() -> Self {
         Portable([0.0; LANES])
@@ -42,6 +41,29 @@ unsafe impl Simd for Portable {
     unsafe fn store(self, p: *mut f32) {
         unsafe { p.cast::<[f32; LANES]>().write_unaligned(self.0) }
     }
+    #[inline(always)]
+    unsafe fn add(self, o: Self) -> Self {
+        lanewise!(self, o, |a, b| a + b)
+    }
+    #[inline(always)]
+    unsafe fn fma(self, b: Self, c: Self) -> Self {
+        let mut out = c.0;
+        for i in 0..LANES {
+            out[i] += self.0[i] * b.0[i];
+        }
+        Portable(out)
+    }
+}
+
+// SAFETY: as above.
+#[expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one argument for all methods, stated above"
+)]
+#[allow(clippy::needless_range_loop)]
+unsafe impl Simd for Portable {
+    const ISA: Isa = Isa::Portable;
+    type Row = [Self; 2];
     #[inline(always)]
     unsafe fn load_part(p: *const f32, n: usize) -> Self {
         let mut out = [0.0; LANES];
@@ -71,10 +93,6 @@ unsafe impl Simd for Portable {
         }
     }
     #[inline(always)]
-    unsafe fn add(self, o: Self) -> Self {
-        lanewise!(self, o, |a, b| a + b)
-    }
-    #[inline(always)]
     unsafe fn sub(self, o: Self) -> Self {
         lanewise!(self, o, |a, b| a - b)
     }
@@ -98,14 +116,6 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn sqrt(self) -> Self {
         Portable(self.0.map(f32::sqrt))
-    }
-    #[inline(always)]
-    unsafe fn fma(self, b: Self, c: Self) -> Self {
-        let mut out = c.0;
-        for i in 0..LANES {
-            out[i] += self.0[i] * b.0[i];
-        }
-        Portable(out)
     }
     #[inline(always)]
     unsafe fn fnma(self, b: Self, c: Self) -> Self {

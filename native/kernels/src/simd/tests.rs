@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::half::{float_to_half, half_to_float};
+use crate::isa::available;
 
 mod register_tile;
 
@@ -43,7 +44,7 @@ simd_fn!(fn transpose = transpose_body(x: *const f32, y: *mut f32));
 #[test]
 fn rows_become_columns() {
     let x: [f32; 64] = std::array::from_fn(|i| i as f32);
-    for isa in [Isa::Portable, Isa::detect()] {
+    for isa in available() {
         let mut y = [0.0; 64];
         // SAFETY: 64 elements each; `isa` is one this CPU has.
         unsafe { transpose(isa, x.as_ptr(), y.as_mut_ptr()) };
@@ -68,7 +69,7 @@ simd_fn!(fn sums = sums_body(x: *const f32, y: *mut f32, one: *mut f32));
 
 #[test]
 fn eight_sums_at_once_equal_eight_sums() {
-    for isa in [Isa::Portable, Isa::detect()] {
+    for isa in available() {
         let x: Vec<f32> = (0..64)
             .map(|i| (i as f32 * 1.37).sin() * (i as f32).exp2().min(1e6))
             .collect();
@@ -93,7 +94,7 @@ simd_fn!(fn log2 = log_body(x: *const f32, y: *mut f32));
 
 #[test]
 fn log2_is_accurate_on_every_isa() {
-    for isa in [Isa::Portable, Isa::detect()] {
+    for isa in available() {
         let mut x = f32::MIN_POSITIVE;
         while x < 1e38 {
             let xs: [f32; 8] = std::array::from_fn(|i| x * (1.0 + i as f32 * 0.013));
@@ -138,7 +139,7 @@ simd_fn!(fn near_gaps = near_gaps_body(now: i32, x: *const i32, y: *mut f32));
 #[test]
 fn near_gaps_equal_gaps() {
     let times = [0, 1, 16_777_217, 16_777_219, i32::MAX, i32::MAX - 1, 123_456_789, 5];
-    for isa in [Isa::Portable, Isa::detect()] {
+    for isa in available() {
         for now in [0, 1, 33_554_435, i32::MAX] {
             let (mut near, mut far) = ([0.0; 8], [0.0; 8]);
             // SAFETY: eight elements each; `isa` is one this CPU has.
@@ -163,7 +164,7 @@ fn gaps_are_the_nearest_floats() {
         1 << 53,
         i64::MAX / 2,
     ];
-    for isa in [Isa::Portable, Isa::detect()] {
+    for isa in available() {
         for now in [0, 1_700_000_000_123, -5, 1 << 53] {
             for sign in [1, -1] {
                 let times = sizes.map(|size| now + sign * size);
@@ -178,7 +179,7 @@ fn gaps_are_the_nearest_floats() {
 
 #[test]
 fn exp_is_accurate_on_every_isa() {
-    for isa in [Isa::Portable, Isa::detect()] {
+    for isa in available() {
         let mut x = -80.0f32;
         while x < 80.0 {
             let xs: [f32; 8] = std::array::from_fn(|i| x + i as f32 * 0.013);
@@ -240,7 +241,7 @@ fn fma(isa: Isa, x: f32, y: f32, sum: f32) -> f32 {
 #[test]
 fn exp_is_its_polynomial_to_the_bit() {
     let exponents: Vec<f32> = (-4000..4000).map(|i| i as f32 * 0.0231).chain([200.0; 8]).collect();
-    for isa in [Isa::Portable, Isa::detect()] {
+    for isa in available() {
         for x in exponents.chunks_exact(LANES) {
             let mut y = [0.0; LANES];
             // SAFETY: eight lanes each; `isa` is one this CPU has.
@@ -287,7 +288,7 @@ fn silu_and_its_derivative_are_their_definitions_to_the_bit() {
     let specials = [0.0, -0.0, 1e-40, -1e-40, 90.0, -90.0, f32::INFINITY, f32::NEG_INFINITY];
     let many = (0..100_000).map(|i| (i as f32 * 0.37).sin() * (i % 200) as f32);
     let x: Vec<f32> = specials.into_iter().chain(many).collect();
-    for isa in [Isa::Portable, Isa::detect()] {
+    for isa in available() {
         for x in x.chunks_exact(2 * LANES) {
             let mut out = [[0.0; 2 * LANES]; 4];
             // SAFETY: sixteen lanes each; `isa` is one this CPU has.

@@ -1,34 +1,36 @@
-//! The register tile of all products: six rows of sixteen sums in twelve registers, two more for a row of the
-//! right operand and one for an element of the left one.
+//! The register tile of all products: six rows of sixteen sums, and a row of the right operand that is multiplied with an element
+//! of the left one for each row. Where registers are wide, two such tiles side by side are computed at once. Each sum is one chain of
+//! multiply-adds in the order of the depth, so it has the same bits in either case.
 
-use super::{LANES, Simd};
+use super::{Elements, Simd};
 
 /// Rows of the tile.
 pub const MR: usize = 6;
 /// Columns of the tile.
-pub const NR: usize = 2 * LANES;
+pub const NR: usize = 16;
 /// Steps per iteration of the unrolled loop.
 pub const UNROLL: usize = 4;
 
-/// The sums of a tile, `WIDE` registers per row.
-pub type Sums<V, const WIDE: usize = 2> = [[V; WIDE]; MR];
+/// The sums of a tile.
+pub type Sums<R> = [R; MR];
 
-/// `sums += A[6, depth] B[depth, 16]`: A(r, k) = `a[r * ROW + k * STEP]`, rows of B sixteen floats apart.
+/// `sums[w] += A[6, depth] B_w[depth, 16]`: A(r, k) = `a[r * ROW + k * STEP]`, rows of B_w from `b[w]` on, sixteen floats apart.
 ///
 /// # Safety
 /// Called from a SIMD entry point; the operands hold `depth` steps.
 #[inline(always)]
-pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize>(
-    sums: &mut Sums<V>,
+pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize, const W: usize>(
+    sums: &mut [Sums<V::Row>; W],
     depth: usize,
     a: *const f32,
-    b: *const f32,
+    b: [*const f32; W],
 ) {
     // SAFETY: by this function's contract.
     unsafe {
-        V::unrolled_steps::<ROW, STEP>(sums, [1, depth / UNROLL], 0, a, b);
+        V::unrolled_steps::<ROW, STEP, W>(sums, [1, depth / UNROLL], 0, a, b);
         for k in depth / UNROLL * UNROLL..depth {
-            step::<V, 2, ROW>(sums, a.add(k * STEP), b.add(k * NR));
+            let b = b.map(|b| b.wrapping_add(k * NR));
+            step::<V::Row, ROW, W>(sums, a.wrapping_add(k * STEP), b);
         }
     }
 }
@@ -38,17 +40,19 @@ pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize>(
 /// # Safety
 /// As [`steps`].
 #[inline(always)]
-pub unsafe fn panel_steps<V: Simd>(sums: &mut Sums<V>, depth: usize, panel: usize, a: *const f32, b: *const f32) {
+pub unsafe fn panel_steps<V: Simd, const W: usize>(
+    sums: &mut [Sums<V::Row>; W],
+    depth: usize,
+    panel: usize,
+    a: *const f32,
+    b: [*const f32; W],
+) {
     // SAFETY: by this function's contract.
     unsafe {
         let whole = depth / NR;
-        V::unrolled_steps::<NR, 1>(sums, [whole, NR / UNROLL], panel, a, b);
-        steps::<V, NR, 1>(
-            sums,
-            depth % NR,
-            a.wrapping_add(whole * panel),
-            b.wrapping_add(whole * NR * NR),
-        );
+        V::unrolled_steps::<NR, 1, W>(sums, [whole, NR / UNROLL], panel, a, b);
+        let b = b.map(|b| b.wrapping_add(whole * NR * NR));
+        steps::<V, NR, 1, W>(sums, depth % NR, a.wrapping_add(whole * panel), b);
     }
 }
 
@@ -57,85 +61,18 @@ pub unsafe fn panel_steps<V: Simd>(sums: &mut Sums<V>, depth: usize, panel: usiz
 /// # Safety
 /// As [`steps`].
 #[inline(always)]
-pub unsafe fn step<V: Simd, const WIDE: usize, const ROW: usize>(
-    sums: &mut Sums<V, WIDE>,
+pub unsafe fn step<R: Elements, const ROW: usize, const W: usize>(
+    sums: &mut [Sums<R>; W],
     a: *const f32,
-    b: *const f32,
+    b: [*const f32; W],
 ) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let mut right = [V::zero(); WIDE];
-        for (w, lanes) in right.iter_mut().enumerate() {
-            *lanes = V::load(b.add(w * LANES));
-        }
-        for (r, row) in sums.iter_mut().enumerate() {
-            let x = V::splat(*a.add(r * ROW));
-            for (sum, b) in row.iter_mut().zip(right) {
-                *sum = x.fma(b, *sum);
+    for (sums, b) in sums.iter_mut().zip(b) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let right = R::load(b);
+            for (r, sum) in sums.iter_mut().enumerate() {
+                *sum = R::splat(*a.add(r * ROW)).fma(right, *sum);
             }
         }
-    }
-}
-
-/// `panels` times `rounds` times four steps, in assembly: twenty instructions per step, with the shortest encodings. If the
-/// other hardware thread of a core is busy, each gets half of the issue slots, so every instruction besides the multiplications
-/// costs: prefetching the operands lost 10 % there and gained nothing on an otherwise idle core.
-///
-/// # Safety
-/// The operands hold the steps; panels of A are `panel` floats apart.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn unrolled_steps_avx2<const ROW: usize, const STEP: usize>(
-    sums: &mut Sums<super::Avx2>,
-    [panels, rounds]: [usize; 2],
-    panel: usize,
-    a: *const f32,
-    b: *const f32,
-) {
-    if panels * rounds == 0 {
-        return;
-    }
-    let [[c0, d0], [c1, d1], [c2, d2], [c3, d3], [c4, d4], [c5, d5]] = sums;
-    // SAFETY: an iteration reads four steps of both operands, which the caller promises to be there.
-    unsafe {
-        std::arch::asm!(
-            "3:",
-            "mov r8, rcx",
-            "mov r9, {rounds}",
-            ".p2align 4",
-            "2:",
-            ".irp k, 0, 1, 2, 3",
-            "vmovups ymm6, ymmword ptr [rdx + \\k * 64 - 128]",
-            "vmovups ymm7, ymmword ptr [rdx + \\k * 64 - 96]",
-            ".irp r, 0, 1, 2, 3, 4, 5",
-            "vbroadcastss ymm8, dword ptr [rcx + \\r * {row} + \\k * {step}]",
-            "vfmadd231ps ymm\\r, ymm8, ymm6",
-            "vfmadd231ps ymm1\\r, ymm8, ymm7",
-            ".endr",
-            ".endr",
-            "add rcx, 4 * {step}",
-            "sub rdx, -256",
-            "dec r9",
-            "jnz 2b",
-            "lea rcx, [r8 + {panel}]",
-            "dec rax",
-            "jnz 3b",
-            row = const ROW * size_of::<f32>(),
-            step = const STEP * size_of::<f32>(),
-            panel = in(reg) panel * size_of::<f32>(),
-            rounds = in(reg) rounds,
-            inout("rax") panels => _,
-            inout("rcx") a => _,
-            // In the middle of an iteration's floats, so that offsets fit in one byte.
-            inout("rdx") b.byte_add(128) => _,
-            out("r8") _, out("r9") _,
-            inout("ymm0") c0.0, inout("ymm1") c1.0, inout("ymm2") c2.0,
-            inout("ymm3") c3.0, inout("ymm4") c4.0, inout("ymm5") c5.0,
-            inout("ymm10") d0.0, inout("ymm11") d1.0, inout("ymm12") d2.0,
-            inout("ymm13") d3.0, inout("ymm14") d4.0, inout("ymm15") d5.0,
-            out("ymm6") _, out("ymm7") _, out("ymm8") _,
-            options(nostack, readonly),
-        );
     }
 }

@@ -8,7 +8,7 @@ mod series;
 use super::*;
 use crate::Ctx;
 use crate::arena::Arena;
-use crate::isa::Isa;
+use crate::isa::{Isa, available};
 use crate::rng::{Dropout, Key};
 use cases::{Case, Clock, Term, random};
 use ops::{Op, Results};
@@ -33,10 +33,15 @@ fn check(op: Op, case: &Case, isa: Isa) {
     let d_o = random(9, data.tokens() * case.heads * case.v * op.channels(), 1.0);
     let wide: Vec<f64> = d_o.iter().map(|x| f64::from(*x)).collect();
     let (o, lse, grads) = op.naive(&data, &wide);
-    let cx = Ctx::with(2, isa, Arc::new(Arena::new()));
+    let context = |isa| Ctx::with(2, isa, Arc::new(Arena::new()));
+    let cx = context(isa);
     // 0.5 is exact in both precisions; accumulating must add to it, overwriting must not see it.
     for (accumulate, plus) in [(false, 0.0), (true, 0.5)] {
         let got = op.run(&cx, &data, &d_o, 0.5, accumulate);
+        if isa == Isa::Avx512 {
+            let same = got == op.run(&context(Isa::Avx2), &data, &d_o, 0.5, accumulate);
+            assert!(same, "{op:?} lengths {:?}: AVX2 and AVX-512 differ", case.lengths);
+        }
         let what = |part: &str| {
             let Case {
                 lengths,
@@ -92,7 +97,7 @@ const LENGTHS: [usize; 20] = [
 #[test]
 fn lengths_that_straddle_the_tiles() {
     for op in ops() {
-        for isa in [Isa::Portable, Isa::detect()] {
+        for isa in available() {
             check(op, &Case::biased(&LENGTHS, 2, 16, 16, Clock::Ascending), isa);
             check(op, &Case::plain(&LENGTHS, 1, 8, 24), isa);
         }
@@ -184,7 +189,7 @@ fn time_terms() {
     for op in [Op::Hstu, Op::Fuxi] {
         for term in TERMS {
             for clock in [Clock::Ascending, Clock::Ties, Clock::Shuffled, Clock::HugeGaps] {
-                for isa in [Isa::Portable, Isa::detect()] {
+                for isa in available() {
                     let case = Case::biased(&[150, 3, 0, 40, 1, 17], 2, 8, 8, clock);
                     check(op, &Case { term, ..case }, isa);
                 }

@@ -7,7 +7,7 @@ use crate::attention::plan::BLOCK;
 use crate::attention::power::{Power, WEIGHTS, softplus};
 use crate::attention::series::{Room, SERIES, Series, VALUES};
 use crate::attention::{TimeBias, TimeTerm};
-use crate::isa::Isa;
+use crate::isa::{Isa, available};
 use crate::rng::{Key, word};
 use crate::simd::{Kernel, Simd, dispatch};
 
@@ -116,7 +116,7 @@ fn is_as_exact_as_the_function_wherever_it_serves() {
                     (576..603, 288..576),
                     (96..192, 0..96),
                 ] {
-                    for isa in [Isa::Portable, Isa::detect()] {
+                    for isa in available() {
                         let (mut served, weights) = (0, [0.02, beta, gamma]);
                         let compare = Compare {
                             time: TimeBias {

@@ -1,12 +1,53 @@
-//! The lanes on AVX2, FMA and F16C.
+//! The lanes on x86-64 with AVX2, FMA and F16C. With AVX-512 they stay the same, so that sums over lanes have the same order; only
+//! the rows of the register tile, whose elements are independent, are sixteen wide.
 
-use super::{EXP2, LANES, LOG2, ROOT_HALF, Simd, tile};
+use super::x86_tile::{Narrow, Wide};
+use super::{EXP2, Elements, LANES, LOG2, ROOT_HALF, Simd, tile};
 use crate::isa::Isa;
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
-/// One 256-bit register.
-#[derive(Clone, Copy)]
-pub struct Avx2(pub __m256);
+/// One 256-bit register, in code for the instruction set `S`.
+pub struct Ymm<S>(pub __m256, PhantomData<S>);
+
+/// Eight lanes of AVX2.
+pub type Avx2 = Ymm<Narrow>;
+/// Eight lanes on a CPU with AVX-512.
+pub type Avx512 = Ymm<Wide>;
+
+impl<S> Clone for Ymm<S> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Ymm<S> {}
+
+/// What differs between the two instruction sets.
+///
+/// # Safety
+/// As [`Simd`].
+#[expect(clippy::missing_safety_doc, reason = "one contract for all methods, stated above")]
+pub unsafe trait Set: Sized + Send + Sync + 'static {
+    const ISA: Isa;
+    type Row: Elements;
+    /// See [`Simd::unrolled_steps`].
+    unsafe fn unrolled_steps<const ROW: usize, const STEP: usize, const W: usize>(
+        sums: &mut [tile::Sums<Self::Row>; W],
+        counts: [usize; 2],
+        panel: usize,
+        a: *const f32,
+        b: [*const f32; W],
+    );
+}
+
+impl<S> Ymm<S> {
+    #[inline(always)]
+    fn of(lanes: __m256) -> Self {
+        Ymm(lanes, PhantomData)
+    }
+}
 
 static MASKS: [i32; 2 * LANES] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
@@ -43,35 +84,52 @@ unsafe fn four_gaps(now: i64, p: *const i64) -> __m128 {
     clippy::undocumented_unsafe_blocks,
     reason = "one argument for all methods, stated above"
 )]
-unsafe impl Simd for Avx2 {
-    const ISA: Isa = Isa::Avx2;
+unsafe impl<S: Set> Elements for Ymm<S> {
     #[inline(always)]
     unsafe fn zero() -> Self {
-        unsafe { Avx2(_mm256_setzero_ps()) }
+        unsafe { Self::of(_mm256_setzero_ps()) }
     }
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self {
-        unsafe { Avx2(_mm256_set1_ps(x)) }
-    }
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn constant(x: f32) -> Self {
-        let mut lanes = _mm256_set1_ps(x);
-        // SAFETY: no instruction at all, but the compiler cannot know the value.
-        unsafe { std::arch::asm!("/* {0} */", inout(ymm_reg) lanes, options(pure, nomem, nostack, preserves_flags)) };
-        Avx2(lanes)
+        unsafe { Self::of(_mm256_set1_ps(x)) }
     }
     #[inline(always)]
     unsafe fn load(p: *const f32) -> Self {
-        unsafe { Avx2(_mm256_loadu_ps(p)) }
+        unsafe { Self::of(_mm256_loadu_ps(p)) }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32) {
         unsafe { _mm256_storeu_ps(p, self.0) }
     }
     #[inline(always)]
+    unsafe fn add(self, o: Self) -> Self {
+        unsafe { Self::of(_mm256_add_ps(self.0, o.0)) }
+    }
+    #[inline(always)]
+    unsafe fn fma(self, b: Self, c: Self) -> Self {
+        unsafe { Self::of(_mm256_fmadd_ps(self.0, b.0, c.0)) }
+    }
+}
+
+// SAFETY: as above.
+#[expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one argument for all methods, stated above"
+)]
+unsafe impl<S: Set> Simd for Ymm<S> {
+    const ISA: Isa = S::ISA;
+    type Row = S::Row;
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn constant(x: f32) -> Self {
+        let mut lanes = _mm256_set1_ps(x);
+        // SAFETY: no instruction at all, but the compiler cannot know the value.
+        unsafe { std::arch::asm!("/* {0} */", inout(ymm_reg) lanes, options(pure, nomem, nostack, preserves_flags)) };
+        Self::of(lanes)
+    }
+    #[inline(always)]
     unsafe fn load_part(p: *const f32, n: usize) -> Self {
-        unsafe { Avx2(_mm256_maskload_ps(p, mask(n))) }
+        unsafe { Self::of(_mm256_maskload_ps(p, mask(n))) }
     }
     #[inline(always)]
     unsafe fn store_part(self, p: *mut f32, n: usize) {
@@ -79,47 +137,39 @@ unsafe impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn load_half(p: *const u16) -> Self {
-        unsafe { Avx2(_mm256_cvtph_ps(_mm_loadu_si128(p.cast()))) }
+        unsafe { Self::of(_mm256_cvtph_ps(_mm_loadu_si128(p.cast()))) }
     }
     #[inline(always)]
     unsafe fn store_half(self, p: *mut u16) {
         unsafe { _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0)) }
     }
     #[inline(always)]
-    unsafe fn add(self, o: Self) -> Self {
-        unsafe { Avx2(_mm256_add_ps(self.0, o.0)) }
-    }
-    #[inline(always)]
     unsafe fn sub(self, o: Self) -> Self {
-        unsafe { Avx2(_mm256_sub_ps(self.0, o.0)) }
+        unsafe { Self::of(_mm256_sub_ps(self.0, o.0)) }
     }
     #[inline(always)]
     unsafe fn mul(self, o: Self) -> Self {
-        unsafe { Avx2(_mm256_mul_ps(self.0, o.0)) }
+        unsafe { Self::of(_mm256_mul_ps(self.0, o.0)) }
     }
     #[inline(always)]
     unsafe fn div(self, o: Self) -> Self {
-        unsafe { Avx2(_mm256_div_ps(self.0, o.0)) }
+        unsafe { Self::of(_mm256_div_ps(self.0, o.0)) }
     }
     #[inline(always)]
     unsafe fn max(self, o: Self) -> Self {
-        unsafe { Avx2(_mm256_max_ps(self.0, o.0)) }
+        unsafe { Self::of(_mm256_max_ps(self.0, o.0)) }
     }
     #[inline(always)]
     unsafe fn min(self, o: Self) -> Self {
-        unsafe { Avx2(_mm256_min_ps(self.0, o.0)) }
+        unsafe { Self::of(_mm256_min_ps(self.0, o.0)) }
     }
     #[inline(always)]
     unsafe fn sqrt(self) -> Self {
-        unsafe { Avx2(_mm256_sqrt_ps(self.0)) }
-    }
-    #[inline(always)]
-    unsafe fn fma(self, b: Self, c: Self) -> Self {
-        unsafe { Avx2(_mm256_fmadd_ps(self.0, b.0, c.0)) }
+        unsafe { Self::of(_mm256_sqrt_ps(self.0)) }
     }
     #[inline(always)]
     unsafe fn fnma(self, b: Self, c: Self) -> Self {
-        unsafe { Avx2(_mm256_fnmadd_ps(self.0, b.0, c.0)) }
+        unsafe { Self::of(_mm256_fnmadd_ps(self.0, b.0, c.0)) }
     }
     #[inline(always)]
     unsafe fn exp2<const N: usize>(x: [Self; N]) -> [Self; N] {
@@ -130,17 +180,17 @@ unsafe impl Simd for Avx2 {
             }
             let mut f = x;
             for (f, whole) in f.iter_mut().zip(whole) {
-                *f = Avx2(_mm256_sub_ps(f.0, _mm256_cvtepi32_ps(whole)));
+                *f = Self::of(_mm256_sub_ps(f.0, _mm256_cvtepi32_ps(whole)));
             }
             let mut p = [Self::constant(EXP2[5]); N];
             for c in [EXP2[4], EXP2[3], EXP2[2], EXP2[1], EXP2[0]] {
                 for (p, f) in p.iter_mut().zip(f) {
-                    *p = Avx2(_mm256_fmadd_ps(p.0, f.0, Self::constant(c).0));
+                    *p = Self::of(_mm256_fmadd_ps(p.0, f.0, Self::constant(c).0));
                 }
             }
             for (p, whole) in p.iter_mut().zip(whole) {
                 let scaled = _mm256_add_epi32(_mm256_castps_si256(p.0), _mm256_slli_epi32::<23>(whole));
-                *p = Avx2(_mm256_castsi256_ps(scaled));
+                *p = Self::of(_mm256_castsi256_ps(scaled));
             }
             p
         }
@@ -154,7 +204,7 @@ unsafe impl Simd for Avx2 {
                 *exponent = _mm256_srai_epi32::<23>(_mm256_sub_epi32(bits, _mm256_set1_epi32(ROOT_HALF)));
                 let m = _mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32::<23>(*exponent)));
                 let one = Self::constant(1.0).0;
-                *s = Avx2(_mm256_div_ps(_mm256_sub_ps(m, one), _mm256_add_ps(m, one)));
+                *s = Self::of(_mm256_div_ps(_mm256_sub_ps(m, one), _mm256_add_ps(m, one)));
             }
             let (mut square, mut p) = (s, [Self::constant(LOG2[3]); N]);
             for square in &mut square {
@@ -166,20 +216,20 @@ unsafe impl Simd for Avx2 {
                 }
             }
             for ((p, s), exponent) in p.iter_mut().zip(s).zip(exponent) {
-                *p = p.fma(s, Avx2(_mm256_cvtepi32_ps(exponent)));
+                *p = p.fma(s, Self::of(_mm256_cvtepi32_ps(exponent)));
             }
             p
         }
     }
     #[inline(always)]
     unsafe fn gaps(now: i64, p: *const i64) -> Self {
-        unsafe { Avx2(_mm256_set_m128(four_gaps(now, p.add(4)), four_gaps(now, p))) }
+        unsafe { Self::of(_mm256_set_m128(four_gaps(now, p.add(4)), four_gaps(now, p))) }
     }
     #[inline(always)]
     unsafe fn near_gaps(now: i32, p: *const i32) -> Self {
         unsafe {
             let gap = _mm256_sub_epi32(_mm256_set1_epi32(now), _mm256_loadu_si256(p.cast()));
-            Avx2(_mm256_cvtepi32_ps(_mm256_abs_epi32(gap)))
+            Self::of(_mm256_cvtepi32_ps(_mm256_abs_epi32(gap)))
         }
     }
     #[inline(always)]
@@ -202,7 +252,7 @@ unsafe impl Simd for Avx2 {
     unsafe fn where_positive(self, x: Self) -> Self {
         unsafe {
             let positive = _mm256_cmp_ps::<_CMP_GT_OQ>(x.0, _mm256_setzero_ps());
-            Avx2(_mm256_and_ps(positive, self.0))
+            Self::of(_mm256_and_ps(positive, self.0))
         }
     }
     #[inline(always)]
@@ -214,8 +264,8 @@ unsafe impl Simd for Avx2 {
             let four = |a, b| [_mm256_shuffle_ps::<0x44>(a, b), _mm256_shuffle_ps::<0xee>(a, b)];
             let ([c0, c1], [c2, c3]) = (four(lo(0), lo(2)), four(hi(0), hi(2)));
             let ([d0, d1], [d2, d3]) = (four(lo(4), lo(6)), four(hi(4), hi(6)));
-            let low = |a, b| Avx2(_mm256_permute2f128_ps::<0x20>(a, b));
-            let high = |a, b| Avx2(_mm256_permute2f128_ps::<0x31>(a, b));
+            let low = |a, b| Self::of(_mm256_permute2f128_ps::<0x20>(a, b));
+            let high = |a, b| Self::of(_mm256_permute2f128_ps::<0x31>(a, b));
             [
                 low(c0, d0),
                 low(c1, d1),
@@ -232,7 +282,7 @@ unsafe impl Simd for Avx2 {
     unsafe fn sums(v: [Self; LANES]) -> Self {
         unsafe {
             // Halves of v[i] and v[i + 4] in one register, so that lanes l and l + 4 are added first, as in `sum`.
-            let fold = |a: Avx2, b: Avx2| {
+            let fold = |a: Self, b: Self| {
                 let low = _mm256_permute2f128_ps::<0x20>(a.0, b.0);
                 _mm256_add_ps(low, _mm256_permute2f128_ps::<0x31>(a.0, b.0))
             };
@@ -245,7 +295,7 @@ unsafe impl Simd for Avx2 {
                 pair(fold(v[2], v[6]), fold(v[3], v[7])),
             );
             let (even, odd) = (_mm256_shuffle_ps::<0x88>(ab, cd), _mm256_shuffle_ps::<0xdd>(ab, cd));
-            Avx2(_mm256_add_ps(even, odd))
+            Self::of(_mm256_add_ps(even, odd))
         }
     }
     #[inline(always)]
@@ -275,15 +325,14 @@ unsafe impl Simd for Avx2 {
     unsafe fn prefetch(p: *const f32) {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
     }
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn unrolled_steps<const ROW: usize, const STEP: usize>(
-        sums: &mut tile::Sums<Self>,
+    #[inline(always)]
+    unsafe fn unrolled_steps<const ROW: usize, const STEP: usize, const W: usize>(
+        sums: &mut [tile::Sums<S::Row>; W],
         counts: [usize; 2],
         panel: usize,
         a: *const f32,
-        b: *const f32,
+        b: [*const f32; W],
     ) {
-        unsafe { tile::unrolled_steps_avx2::<ROW, STEP>(sums, counts, panel, a, b) }
+        unsafe { S::unrolled_steps::<ROW, STEP, W>(sums, counts, panel, a, b) }
     }
 }
