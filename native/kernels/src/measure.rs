@@ -13,8 +13,8 @@ unsafe fn fma_chain_body<V: Simd>(rounds: usize) -> f32 {
     // SAFETY: by this function's contract.
     unsafe {
         match V::ISA.tiles() {
-            1 => chains::<V::Row, 1>(rounds),
-            _ => chains::<V::Row, 2>(rounds),
+            1 => chains::<V::Line, 1>(rounds),
+            _ => chains::<V::Line, 2>(rounds),
         }
     }
 }

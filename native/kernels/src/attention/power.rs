@@ -9,13 +9,11 @@ use super::TimeBias;
 use super::bias::BlockPair;
 use super::plan::BLOCK;
 use super::table_grads::Partial;
-use crate::simd::{LANES, Simd};
+use crate::simd::{Elements, LANES, LINE, Simd};
 use std::f64::consts::LN_2;
 
 /// Learned numbers of the function.
 pub const WEIGHTS: usize = 3;
-/// Vectors evaluated together.
-const TOGETHER: usize = 2;
 /// log2 of the value that represents a zero gap.
 const NO_GAP: f32 = -126.0;
 
@@ -38,7 +36,7 @@ pub struct Power {
 pub struct PowerSums(pub [f64; WEIGHTS]);
 
 /// Keys of a block pair, and slack so that whole vectors can be read.
-pub const ROOM: usize = BLOCK + TOGETHER * LANES;
+pub const ROOM: usize = BLOCK + LINE;
 
 /// Times of the keys of a block pair. Times within 2^31 of each other are stored as 32-bit offsets from the earliest, with which
 /// a gap takes a third of the instructions; the result is the same float.
@@ -116,17 +114,13 @@ impl Row {
     /// Takes the logarithms of gaps in units of time.
     ///
     /// # Safety
-    /// This CPU has `V`'s instructions; `at + TOGETHER * LANES <= ROOM`.
+    /// This CPU has `V`'s instructions; `at + LINE <= ROOM`.
     #[inline(always)]
-    unsafe fn take_logs<V: Simd>(&mut self, at: usize, mut gaps: [V; TOGETHER]) {
+    unsafe fn take_logs<V: Simd>(&mut self, at: usize, gaps: V::Line) {
         // SAFETY: by this function's contract.
         unsafe {
-            for gap in &mut gaps {
-                *gap = gap.max(V::constant(f32::MIN_POSITIVE));
-            }
-            for (i, log) in V::log2(gaps).into_iter().enumerate() {
-                log.store(self.logs.as_mut_ptr().add(at + i * LANES));
-            }
+            let [log] = Elements::log2([gaps.max(V::Line::constant(f32::MIN_POSITIVE))]);
+            log.store(self.logs.as_mut_ptr().add(at));
         }
     }
 }
@@ -155,12 +149,9 @@ impl Power {
     pub unsafe fn evaluate<V: Simd>(&self, keys: &Keys, now: i64, visible: usize, row: &mut Row) {
         // SAFETY: by this function's contract; a row is padded to whole vectors.
         unsafe {
-            for at in (0..visible).step_by(TOGETHER * LANES) {
-                let mut gaps = [V::zero(); TOGETHER];
-                for (i, gap) in gaps.iter_mut().enumerate() {
-                    *gap = keys.gaps::<V>(now, at + i * LANES).mul(V::constant(self.inverse_unit));
-                }
-                row.take_logs(at, gaps);
+            for at in (0..visible).step_by(LINE) {
+                let gaps = V::line(keys.gaps(now, at), keys.gaps(now, at + LANES));
+                row.take_logs::<V>(at, gaps.mul(V::Line::constant(self.inverse_unit)));
             }
             self.finish::<V>(visible, row);
         }
@@ -174,8 +165,8 @@ impl Power {
     pub unsafe fn evaluate_gaps<V: Simd>(&self, gaps: &[f32; ROOM], count: usize, row: &mut Row) {
         // SAFETY: by this function's contract; a row is padded to whole vectors.
         unsafe {
-            for at in (0..count).step_by(TOGETHER * LANES) {
-                row.take_logs(at, V::load_two(gaps.as_ptr().add(at), TOGETHER * LANES));
+            for at in (0..count).step_by(LINE) {
+                row.take_logs::<V>(at, V::Line::load(gaps.as_ptr().add(at)));
             }
             self.finish::<V>(count, row);
         }
@@ -189,26 +180,17 @@ impl Power {
     unsafe fn finish<V: Simd>(&self, visible: usize, row: &mut Row) {
         // SAFETY: by this function's contract; a row is padded to whole vectors.
         unsafe {
-            for at in (0..visible).step_by(TOGETHER * LANES) {
-                let (mut logs, mut powers) = ([V::zero(); TOGETHER], [V::zero(); TOGETHER]);
-                for (i, (log, power)) in logs.iter_mut().zip(&mut powers).enumerate() {
-                    *log = V::load(row.logs.as_ptr().add(at + i * LANES));
-                    *power = log.mul(V::constant(self.beta));
-                }
-                for (i, power) in V::exp2_clamped(powers).into_iter().enumerate() {
-                    let power = power.where_positive(logs[i].sub(V::constant(NO_GAP)));
-                    power.store(row.powers.as_mut_ptr().add(at + i * LANES));
-                }
+            for at in (0..visible).step_by(LINE) {
+                let log = V::Line::load(row.logs.as_ptr().add(at));
+                let [power] = Elements::exp2_clamped([log.mul(V::Line::constant(self.beta))]);
+                let power = power.where_positive(log.sub(V::Line::constant(NO_GAP)));
+                power.store(row.powers.as_mut_ptr().add(at));
             }
-            for at in (0..visible).step_by(TOGETHER * LANES) {
-                let mut exponents = [V::zero(); TOGETHER];
-                for (i, exponent) in exponents.iter_mut().enumerate() {
-                    let power = V::load(row.powers.as_ptr().add(at + i * LANES));
-                    *exponent = power.mul(V::constant(self.rate)).max(V::constant(-126.0));
-                }
-                for (i, value) in V::exp2(exponents).into_iter().enumerate() {
-                    value.store(row.values.as_mut_ptr().add(at + i * LANES));
-                }
+            for at in (0..visible).step_by(LINE) {
+                let power = V::Line::load(row.powers.as_ptr().add(at));
+                let exponent = power.mul(V::Line::constant(self.rate)).max(V::Line::constant(-126.0));
+                let [value] = Elements::exp2([exponent]);
+                value.store(row.values.as_mut_ptr().add(at));
             }
         }
     }

@@ -138,13 +138,13 @@ impl<const ROW: usize, const STEP: usize> Kernel for Product<ROW, STEP> {
                 unsafe {
                     match width {
                         Width::Two => {
-                            let mut sums = [[V::Row::zero(); MR]; 2];
+                            let mut sums = [[V::Line::zero(); MR]; 2];
                             let b = from_fn(|w| self.b.at(from, at + w * NR));
                             steps::<V, ROW, STEP, 2>(&mut sums, depth, a, b);
                             store(sums, c, self.stride, plus, self.stride);
                         }
                         Width::One => {
-                            let mut sums = [[V::Row::zero(); MR]];
+                            let mut sums = [[V::Line::zero(); MR]];
                             steps::<V, ROW, STEP, 1>(&mut sums, depth, a, [self.b.at(from, at)]);
                             store(sums, c, self.stride, plus, self.stride);
                         }
@@ -182,13 +182,13 @@ impl Kernel for Scores {
                     unsafe {
                         match width {
                             Width::Two => {
-                                let mut sums = [[V::Row::zero(); MR]; 2];
+                                let mut sums = [[V::Line::zero(); MR]; 2];
                                 let b = [b, b.wrapping_add(NR * deep)];
                                 panel_steps::<V, 2>(&mut sums, self.depth, self.a.step, a, b);
                                 store(sums, c, self.stride, plus, BLOCK);
                             }
                             Width::One => {
-                                let mut sums = [[V::Row::zero(); MR]];
+                                let mut sums = [[V::Line::zero(); MR]];
                                 panel_steps::<V, 1>(&mut sums, self.depth, self.a.step, a, [b]);
                                 store(sums, c, self.stride, plus, BLOCK);
                             }

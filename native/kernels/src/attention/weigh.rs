@@ -4,7 +4,7 @@ use super::bias::BlockPair;
 use super::plan::BLOCK;
 use super::tile::Slope;
 use crate::simd::tile::MR;
-use crate::simd::{LANES, Simd};
+use crate::simd::{Elements, LANES, LINE, Simd};
 use std::ops::Range;
 
 /// A strip of queries against a tile of keys, one head.
@@ -148,8 +148,19 @@ pub trait Unweigh: Copy + Send + Sync {
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool);
 }
 
-/// SiLU(S) / n. The division by n is done in [`Weigh::finish`], and in backward while dO is packed. Eight keys of all six
-/// queries are computed at once, visible or not: one loop per panel with six independent dependency chains.
+/// Queries of a panel that are computed together: with rows of two registers, six independent dependency chains.
+const TOGETHER: usize = MR / 2;
+
+/// The lines of `keys` keys, rounded up, and for each the first of every [`TOGETHER`] queries.
+#[inline(always)]
+fn lines(keys: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..keys)
+        .step_by(LINE)
+        .flat_map(|at| (0..MR).step_by(TOGETHER).map(move |first| (at, first)))
+}
+
+/// SiLU(S) / n. The division by n is done in [`Weigh::finish`], and in backward while dO is packed. Whole lines are computed,
+/// visible keys or not.
 #[derive(Clone, Copy)]
 pub struct Silu {
     pub n: usize,
@@ -160,13 +171,14 @@ impl Weigh for Silu {
     unsafe fn forward<V: Simd>(&self, panel: &Panel, scores: *mut f32, _: &RunningResult) {
         // SAFETY: by this function's contract.
         unsafe {
-            for at in (0..panel.keys).step_by(LANES) {
-                let mut x = [V::zero(); MR];
+            for (at, first) in lines(panel.keys) {
+                let scores = scores.add(first * panel.stride + at);
+                let mut x = [V::Line::zero(); TOGETHER];
                 for (row, x) in x.iter_mut().enumerate() {
-                    *x = V::load(scores.add(row * panel.stride + at));
+                    *x = V::Line::load(scores.add(row * panel.stride));
                 }
-                for (row, weight) in V::silus(x).into_iter().enumerate() {
-                    weight.store(scores.add(row * panel.stride + at));
+                for (row, weight) in V::Line::silus(x).into_iter().enumerate() {
+                    weight.store(scores.add(row * panel.stride));
                 }
             }
             for row in 0..MR {
@@ -186,24 +198,28 @@ impl Unweigh for Silu {
     unsafe fn backward<V: Simd>(&self, panel: &Panel, scores: *mut f32, grads: *mut f32, total: *mut f32, fresh: bool) {
         // SAFETY: by this function's contract.
         unsafe {
-            for at in (0..panel.keys).step_by(LANES) {
-                let mut x = [V::zero(); MR];
+            for (at, first) in lines(panel.keys) {
+                let (scores, grads) = (
+                    scores.add(first * panel.stride + at),
+                    grads.add(first * panel.stride + at),
+                );
+                let mut x = [V::Line::zero(); TOGETHER];
                 for (row, x) in x.iter_mut().enumerate() {
-                    *x = V::load(scores.add(row * panel.stride + at));
+                    *x = V::Line::load(scores.add(row * panel.stride));
                 }
-                for (row, sigmoid) in V::sigmoids(x).into_iter().enumerate() {
+                for (row, sigmoid) in V::Line::sigmoids(x).into_iter().enumerate() {
                     let weight = x[row].mul(sigmoid);
-                    let slope = weight.fma(V::constant(1.0).sub(sigmoid), sigmoid);
-                    let grad = grads.add(row * panel.stride + at);
-                    let ds = V::load(grad).mul(slope);
-                    weight.store(scores.add(row * panel.stride + at));
+                    let slope = weight.fma(V::Line::constant(1.0).sub(sigmoid), sigmoid);
+                    let grad = grads.add(row * panel.stride);
+                    let ds = V::Line::load(grad).mul(slope);
+                    weight.store(scores.add(row * panel.stride));
                     ds.store(grad);
                     if !total.is_null() {
-                        let sum = total.add(row * BLOCK + at);
+                        let sum = total.add((first + row) * BLOCK + at);
                         if fresh {
                             ds.store(sum)
                         } else {
-                            ds.add(V::load(sum)).store(sum)
+                            ds.add(V::Line::load(sum)).store(sum)
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 
 use crate::mat::Mat;
 use crate::panels::Place;
-use crate::simd::{LINE, Simd};
+use crate::simd::{Elements, LINE, Simd};
 
 /// An operand whose rows are computed when they are packed.
 pub trait Source: Sync {
@@ -60,7 +60,7 @@ pub unsafe fn row_as_it_is<V: Simd>(of: impl Place, i: usize, k: usize, n: usize
         unsafe {
             V::prefetch(of.at(next, k + at));
             if !together {
-                V::store_two(V::load_two(of.at(i, k + at), n - at), stage.add(at), LINE);
+                V::Line::load_upto(of.at(i, k + at), n - at).store(stage.add(at));
             }
         }
     }

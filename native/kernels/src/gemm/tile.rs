@@ -22,7 +22,7 @@ impl<const W: usize> Kernel for Tile<W> {
         // SAFETY: by the contract of [`tile`].
         unsafe {
             let c = |w: usize, r: usize| self.c.wrapping_add(r * self.stride + w * NR);
-            let mut sums = [[V::Row::zero(); MR]; W];
+            let mut sums = [[V::Line::zero(); MR]; W];
             for w in 0..W {
                 for r in 0..MR {
                     V::prefetch(c(w, r));
@@ -33,7 +33,7 @@ impl<const W: usize> Kernel for Tile<W> {
                 for (r, sum) in sums.into_iter().enumerate() {
                     let c = c(w, r);
                     if self.accumulate {
-                        V::Row::load(c).add(sum).store(c);
+                        V::Line::load(c).add(sum).store(c);
                     } else {
                         sum.store(c);
                     }

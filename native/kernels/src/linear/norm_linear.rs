@@ -17,7 +17,7 @@ use crate::panels::{Panels, PanelsMut, Place, PlaceMut};
 use crate::rng::Dropout;
 use crate::shape::{check_grad, check_mat, check_mut, check_panels, check_vec};
 use crate::simd::tile::MR;
-use crate::simd::{LINE, Simd};
+use crate::simd::{Elements, LINE, Simd};
 
 const OP: &str = "norm_linear";
 
@@ -94,20 +94,19 @@ impl<P: PlaceMut> Finish for Activate<'_, P> {
                 let (left, j) = (n - at, j + at);
                 let (to_y, to_z) = (self.y.at_mut(i, j), self.z.map(|z| (z.at_mut(i, j), z.stride())));
                 for r in 0..rows {
-                    let mut z = V::load_two(acc.add(r * stride + at), LINE);
+                    let mut z = V::Line::load(acc.add(r * stride + at));
                     if let Some(bias) = self.bias {
-                        let bias = V::load_two(bias.as_ptr().add(j), left);
-                        z = [bias[0].add(z[0]), bias[1].add(z[1])];
+                        z = V::Line::load_upto(bias.as_ptr().add(j), left).add(z);
                     }
                     if let Some((to, stride)) = to_z {
-                        V::store_two(z, to.add(r * stride), left);
+                        z.store_upto(to.add(r * stride), left);
                     }
                     let y = match self.act {
                         Act::None => z,
-                        Act::Silu => V::silus(z),
-                        Act::Relu => [z[0].max(V::zero()), z[1].max(V::zero())],
+                        Act::Silu => z.silu(),
+                        Act::Relu => z.max(V::Line::zero()),
                     };
-                    V::store_two(y, to_y.add(r * self.y.stride()), left);
+                    y.store_upto(to_y.add(r * self.y.stride()), left);
                 }
             }
         }

@@ -7,7 +7,7 @@ use crate::norm::Norm;
 use crate::norm::rows::row_stats;
 use crate::panels::{Place, PlaceMut};
 use crate::rng::Dropout;
-use crate::simd::{LANES, LINE, Simd};
+use crate::simd::{Elements, LINE, Simd};
 
 /// Fills `stage` with the dropout factors of columns `[k, k + n)` of row `i`, to be multiplied in place.
 ///
@@ -42,10 +42,10 @@ impl Source for Dropped {
             let next = i + rows_ahead(n);
             for line in (0..n).step_by(LINE) {
                 V::prefetch(self.x.at(next, k + line));
-                for at in (line..n.min(line + LINE)).step_by(LANES) {
-                    let to = stage.add(at);
-                    V::load(to).mul(V::load_upto(x.add(at), n - at)).store(to);
-                }
+                let to = stage.add(line);
+                V::Line::load(to)
+                    .mul(V::Line::load_upto(x.add(line), n - line))
+                    .store(to);
             }
             stage
         }
@@ -116,7 +116,7 @@ impl Normed {
         // SAFETY: by this function's contract.
         unsafe {
             let stats = self.stats.row(i);
-            let (mean, rstd) = (V::splat(stats[0]), V::splat(stats[1]));
+            let (mean, rstd) = (V::Line::splat(stats[0]), V::Line::splat(stats[1]));
             let x = self.x.at(i, k);
             let dropped = !self.dropout.is_off();
             if dropped {
@@ -129,17 +129,15 @@ impl Normed {
                 if let (Some(gate), Some(gates)) = (gate, gates) {
                     V::prefetch(gates.wrapping_add(ahead * gate.stride()));
                 }
-                for at in (line..n.min(line + LINE)).step_by(LANES) {
-                    let to = stage.add(at);
-                    let mut out = V::load_upto(x.add(at), n - at).sub(mean).mul(rstd);
-                    if dropped {
-                        out = out.mul(V::load(to));
-                    }
-                    if let Some(gates) = gates {
-                        out = out.mul(V::load_upto(gates.add(at - line), n - at));
-                    }
-                    out.store(to);
+                let to = stage.add(line);
+                let mut out = V::Line::load_upto(x.add(line), n - line).sub(mean).mul(rstd);
+                if dropped {
+                    out = out.mul(V::Line::load(to));
                 }
+                if let Some(gates) = gates {
+                    out = out.mul(V::Line::load_upto(gates, n - line));
+                }
+                out.store(to);
             }
             stage
         }
@@ -182,9 +180,9 @@ impl Source for SwiGlu {
             for line in (0..n).step_by(LINE) {
                 V::prefetch(self.h.at(next, k + line));
                 V::prefetch(self.h.at(next, self.h.cols / 2 + k + line));
-                let (a, b) = (V::load_two(h1.add(line), n - line), V::load_two(h3.add(line), n - line));
-                let silu = V::silus(a);
-                V::store_two([silu[0].mul(b[0]), silu[1].mul(b[1])], stage.add(line), LINE);
+                let (a, b) = (h1.add(line), h3.add(line));
+                let (a, b) = (V::Line::load_upto(a, n - line), V::Line::load_upto(b, n - line));
+                a.silu().mul(b).store(stage.add(line));
             }
             stage
         }
@@ -224,16 +222,16 @@ impl<G: PlaceMut, S: Place> Source for ActGrad<G, S> {
                 V::prefetch(saved.at(next, k + line));
                 let left = n - line;
                 let (dy, saved) = (dy.at_mut(i, k + line), saved.at(i, k + line));
-                let (g, s) = (V::load_two(dy, left), V::load_two(saved, left));
+                let (g, s) = (V::Line::load_upto(dy, left), V::Line::load_upto(saved, left));
                 let dz = if act == Act::Silu {
-                    let slopes = V::silu_grads(s);
-                    [g[0].mul(slopes[0]), g[1].mul(slopes[1])]
+                    let [slope] = Elements::silu_grads([s]);
+                    g.mul(slope)
                 } else {
-                    [g[0].where_positive(s[0]), g[1].where_positive(s[1])]
+                    g.where_positive(s)
                 };
-                V::store_two(dz, to.add(line), left);
+                dz.store_upto(to.add(line), left);
                 if keep && !in_place {
-                    V::store_two(dz, dy, left);
+                    dz.store_upto(dy, left);
                 }
             }
             to

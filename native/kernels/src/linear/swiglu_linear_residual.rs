@@ -13,7 +13,7 @@ use crate::panels::Panels;
 use crate::rng::Dropout;
 use crate::shape::{check_grad, check_mat, check_mut};
 use crate::simd::tile::MR;
-use crate::simd::{LANES, Simd};
+use crate::simd::{Elements, LINE, Simd};
 
 const OP: &str = "swiglu_linear_residual";
 
@@ -80,15 +80,18 @@ impl Finish for ThroughGate {
         unsafe {
             let m = self.h.cols / 2;
             let (h1, to) = (self.h.at(i, j), self.dh.to.at(i, j));
-            for at in (0..n).step_by(LANES) {
+            for at in (0..n).step_by(LINE) {
                 let left = n - at;
-                let g = V::load(acc.add(at));
-                let (a, b) = (V::load_upto(h1.add(at), left), V::load_upto(h1.add(m + at), left));
+                let g = V::Line::load(acc.add(at));
+                let (a, b) = (
+                    V::Line::load_upto(h1.add(at), left),
+                    V::Line::load_upto(h1.add(m + at), left),
+                );
                 let s = a.sigmoid();
-                let silu_grad = s.mul(a).fma(V::splat(1.0).sub(s), s);
+                let silu_grad = s.mul(a).fma(V::Line::splat(1.0).sub(s), s);
                 for (d, to) in [(g.mul(b).mul(silu_grad), to.add(at)), (g.mul(a.mul(s)), to.add(m + at))] {
                     let d = if self.dh.accumulate {
-                        V::load_upto(to, left).add(d)
+                        V::Line::load_upto(to, left).add(d)
                     } else {
                         d
                     };

@@ -1,6 +1,6 @@
 //! Eight lanes in plain Rust.
 
-use super::{EXP2, Elements, LANES, LOG2, ROOT_HALF, Simd};
+use super::{Elements, LANES, ROOT_HALF, Simd};
 use crate::half::{float_to_half, half_to_float};
 use crate::isa::Isa;
 
@@ -25,6 +25,8 @@ macro_rules! lanewise {
 )]
 #[allow(clippy::needless_range_loop)]
 unsafe impl Elements for Portable {
+    const COUNT: usize = LANES;
+    type Whole = [i32; LANES];
     #[inline(always)]
     unsafe fn zero() -> Self {
         Portable([0.0; LANES])
@@ -38,33 +40,6 @@ unsafe impl Elements for Portable {
         Portable(unsafe { p.cast::<[f32; LANES]>().read_unaligned() })
     }
     #[inline(always)]
-    unsafe fn store(self, p: *mut f32) {
-        unsafe { p.cast::<[f32; LANES]>().write_unaligned(self.0) }
-    }
-    #[inline(always)]
-    unsafe fn add(self, o: Self) -> Self {
-        lanewise!(self, o, |a, b| a + b)
-    }
-    #[inline(always)]
-    unsafe fn fma(self, b: Self, c: Self) -> Self {
-        let mut out = c.0;
-        for i in 0..LANES {
-            out[i] += self.0[i] * b.0[i];
-        }
-        Portable(out)
-    }
-}
-
-// SAFETY: as above.
-#[expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "one argument for all methods, stated above"
-)]
-#[allow(clippy::needless_range_loop)]
-unsafe impl Simd for Portable {
-    const ISA: Isa = Isa::Portable;
-    type Row = [Self; 2];
-    #[inline(always)]
     unsafe fn load_part(p: *const f32, n: usize) -> Self {
         let mut out = [0.0; LANES];
         for (i, lane) in out.iter_mut().enumerate().take(n) {
@@ -73,24 +48,18 @@ unsafe impl Simd for Portable {
         Portable(out)
     }
     #[inline(always)]
+    unsafe fn store(self, p: *mut f32) {
+        unsafe { p.cast::<[f32; LANES]>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
     unsafe fn store_part(self, p: *mut f32, n: usize) {
         for i in 0..n.min(LANES) {
             unsafe { *p.add(i) = self.0[i] };
         }
     }
     #[inline(always)]
-    unsafe fn load_half(p: *const u16) -> Self {
-        let mut out = [0.0; LANES];
-        for (i, lane) in out.iter_mut().enumerate() {
-            *lane = half_to_float(unsafe { *p.add(i) });
-        }
-        Portable(out)
-    }
-    #[inline(always)]
-    unsafe fn store_half(self, p: *mut u16) {
-        for i in 0..LANES {
-            unsafe { *p.add(i) = float_to_half(self.0[i]) };
-        }
+    unsafe fn add(self, o: Self) -> Self {
+        lanewise!(self, o, |a, b| a + b)
     }
     #[inline(always)]
     unsafe fn sub(self, o: Self) -> Self {
@@ -114,6 +83,71 @@ unsafe impl Simd for Portable {
         lanewise!(self, o, |a, b| if a < b { a } else { b })
     }
     #[inline(always)]
+    unsafe fn fma(self, b: Self, c: Self) -> Self {
+        let mut out = c.0;
+        for i in 0..LANES {
+            out[i] += self.0[i] * b.0[i];
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    unsafe fn where_positive(self, x: Self) -> Self {
+        lanewise!(self, x, |a, b| if b > 0.0 { a } else { 0.0 })
+    }
+    #[inline(always)]
+    unsafe fn nearest(self) -> [i32; LANES] {
+        self.0.map(|x| x.round_ties_even() as i32)
+    }
+    #[inline(always)]
+    unsafe fn from_whole(n: [i32; LANES]) -> Self {
+        Portable(n.map(|n| n as f32))
+    }
+    #[inline(always)]
+    unsafe fn times_two_to(self, n: [i32; LANES]) -> Self {
+        Portable(std::array::from_fn(|i| {
+            f32::from_bits((self.0[i].to_bits() as i32).wrapping_add(n[i] << 23) as u32)
+        }))
+    }
+    #[inline(always)]
+    unsafe fn split(self) -> (Self, [i32; LANES]) {
+        let n = self.0.map(|x| (x.to_bits() as i32).wrapping_sub(ROOT_HALF) >> 23);
+        let m = std::array::from_fn(|i| f32::from_bits((self.0[i].to_bits() as i32).wrapping_sub(n[i] << 23) as u32));
+        (Portable(m), n)
+    }
+}
+
+// SAFETY: as above.
+#[expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one argument for all methods, stated above"
+)]
+#[allow(clippy::needless_range_loop)]
+unsafe impl Simd for Portable {
+    const ISA: Isa = Isa::Portable;
+    type Line = [Self; 2];
+    #[inline(always)]
+    unsafe fn line(low: Self, high: Self) -> [Self; 2] {
+        [low, high]
+    }
+    #[inline(always)]
+    unsafe fn halves(line: [Self; 2]) -> [Self; 2] {
+        line
+    }
+    #[inline(always)]
+    unsafe fn load_half(p: *const u16) -> Self {
+        let mut out = [0.0; LANES];
+        for (i, lane) in out.iter_mut().enumerate() {
+            *lane = half_to_float(unsafe { *p.add(i) });
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    unsafe fn store_half(self, p: *mut u16) {
+        for i in 0..LANES {
+            unsafe { *p.add(i) = float_to_half(self.0[i]) };
+        }
+    }
+    #[inline(always)]
     unsafe fn sqrt(self) -> Self {
         Portable(self.0.map(f32::sqrt))
     }
@@ -124,30 +158,6 @@ unsafe impl Simd for Portable {
             out[i] -= self.0[i] * b.0[i];
         }
         Portable(out)
-    }
-    #[inline(always)]
-    unsafe fn exp2<const N: usize>(x: [Self; N]) -> [Self; N] {
-        x.map(|x| {
-            Portable(x.0.map(|x| {
-                let whole = x.round_ties_even();
-                let f = x - whole;
-                let p = EXP2.iter().rev().fold(0.0, |p, c| p * f + c);
-                f32::from_bits((p.to_bits() as i32).wrapping_add((whole as i32) << 23) as u32)
-            }))
-        })
-    }
-    #[inline(always)]
-    unsafe fn log2<const N: usize>(x: [Self; N]) -> [Self; N] {
-        x.map(|x| {
-            Portable(x.0.map(|x| {
-                let shifted = (x.to_bits() as i32).wrapping_sub(ROOT_HALF);
-                let exponent = shifted >> 23;
-                let m = f32::from_bits((x.to_bits() as i32).wrapping_sub(exponent << 23) as u32);
-                let s = (m - 1.0) / (m + 1.0);
-                let p = LOG2.iter().rev().fold(0.0, |p, c| p * (s * s) + c);
-                p * s + exponent as f32
-            }))
-        })
     }
     #[inline(always)]
     unsafe fn gaps(now: i64, p: *const i64) -> Self {
@@ -167,10 +177,6 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn lanes_max(self) -> f32 {
         self.0.iter().fold(f32::NEG_INFINITY, |a, &b| if a > b { a } else { b })
-    }
-    #[inline(always)]
-    unsafe fn where_positive(self, x: Self) -> Self {
-        lanewise!(self, x, |a, b| if b > 0.0 { a } else { 0.0 })
     }
     #[inline(always)]
     unsafe fn transpose(rows: [Self; LANES]) -> [Self; LANES] {

@@ -261,27 +261,31 @@ fn exp_is_its_polynomial_to_the_bit() {
     }
 }
 
-/// SiLU of two vectors at once and of each by its definition, and the derivatives of two at once and of each.
+/// SiLU of a line and of each half by its definition, and the derivatives of the line and of each half.
 ///
 /// # Safety
 /// This CPU has `V`'s instructions; `x` holds sixteen floats, and `out` may be written.
 #[inline(always)]
-unsafe fn silus_body<V: Simd>(x: *const f32, out: *mut [[f32; 2 * LANES]; 4]) {
+unsafe fn silus_body<V: Simd>(x: *const f32, out: *mut [[f32; LINE]; 4]) {
     // SAFETY: by this function's contract.
     unsafe {
-        let x = [V::load(x), V::load(x.add(LANES))];
-        let (silus, slopes) = (V::silus(x), V::silu_grads(x));
-        for (half, x) in x.into_iter().enumerate() {
+        let [silu, plain, slope, plain_slope] = &mut *out;
+        let line = V::Line::load(x);
+        line.silu().store(silu.as_mut_ptr());
+        let [slopes] = Elements::silu_grads([line]);
+        slopes.store(slope.as_mut_ptr());
+        for at in [0, LANES] {
+            let x = V::load(x.add(at));
             let s = V::splat(1.0).div(V::splat(1.0).add(V::zero().sub(x).exp()));
-            let plain = x.div(V::splat(1.0).add(V::zero().sub(x).exp()));
-            let slope = s.mul(x).fma(V::splat(1.0).sub(s), s);
-            for (lanes, to) in [silus[half], plain, slopes[half], slope].into_iter().zip(&mut *out) {
-                lanes.store(to.as_mut_ptr().add(half * LANES));
-            }
+            x.div(V::splat(1.0).add(V::zero().sub(x).exp()))
+                .store(plain.as_mut_ptr().add(at));
+            s.mul(x)
+                .fma(V::splat(1.0).sub(s), s)
+                .store(plain_slope.as_mut_ptr().add(at));
         }
     }
 }
-simd_fn!(fn silus = silus_body(x: *const f32, out: *mut [[f32; 2 * LANES]; 4]));
+simd_fn!(fn silus = silus_body(x: *const f32, out: *mut [[f32; LINE]; 4]));
 
 #[test]
 fn silu_and_its_derivative_are_their_definitions_to_the_bit() {
@@ -289,13 +293,91 @@ fn silu_and_its_derivative_are_their_definitions_to_the_bit() {
     let many = (0..100_000).map(|i| (i as f32 * 0.37).sin() * (i % 200) as f32);
     let x: Vec<f32> = specials.into_iter().chain(many).collect();
     for isa in available() {
-        for x in x.chunks_exact(2 * LANES) {
-            let mut out = [[0.0; 2 * LANES]; 4];
+        for x in x.chunks_exact(LINE) {
+            let mut out = [[0.0; LINE]; 4];
             // SAFETY: sixteen lanes each; `isa` is one this CPU has.
             unsafe { silus(isa, x.as_ptr(), &mut out) };
             let [silu, plain, slope, plain_slope] = out.map(|lanes| lanes.map(f32::to_bits));
             assert_eq!(silu, plain, "{isa:?} at {x:?}");
             assert_eq!(slope, plain_slope, "{isa:?}, derivative at {x:?}");
+        }
+    }
+}
+
+/// What lines do element by element, and the same on their halves; the first `n` elements of each, and all.
+///
+/// # Safety
+/// This CPU has `V`'s instructions; `x` holds sixteen positive numbers, `n` is at most sixteen.
+#[inline(always)]
+unsafe fn lines_body<V: Simd>(x: *const f32, n: usize, out: *mut [[f32; LINE]; 2 * RESULTS]) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let (of_line, of_halves) = (*out).split_at_mut(RESULTS);
+        let line = V::Line::load_part(x, n);
+        for (result, to) in results(line).into_iter().zip(&mut *of_line) {
+            result.store_part(to.as_mut_ptr(), n);
+        }
+        let halves = [
+            V::load_upto(x, n),
+            V::load_part(x.wrapping_add(LANES), n.saturating_sub(LANES)),
+        ];
+        for (half, x) in halves.into_iter().enumerate() {
+            for (result, to) in results(x).into_iter().zip(&mut *of_halves) {
+                let left = n.saturating_sub(half * LANES);
+                result.store_upto(to.as_mut_ptr().wrapping_add(half * LANES), left);
+            }
+        }
+        let [low, high] = V::halves(V::line(halves[0], halves[1]));
+        low.sub(halves[0]).store_upto(of_line[RESULTS - 1].as_mut_ptr(), n);
+        high.sub(halves[1])
+            .store_part(of_line[RESULTS - 1].as_mut_ptr().add(LANES), n.saturating_sub(LANES));
+    }
+}
+simd_fn!(fn lines = lines_body(x: *const f32, n: usize, out: *mut [[f32; LINE]; 2 * RESULTS]));
+
+const RESULTS: usize = 12;
+
+/// # Safety
+/// As [`Elements`]; `x` is positive.
+#[inline(always)]
+unsafe fn results<E: Elements>(x: E) -> [E; RESULTS] {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let y = E::splat(0.75);
+        let ([log], [power]) = (E::log2([x.max(E::splat(0.1))]), E::exp2_clamped([x]));
+        [
+            x.add(y),
+            x.sub(y),
+            x.mul(y),
+            x.div(y),
+            x.max(y),
+            x.min(y),
+            x.fma(y, x),
+            x.where_positive(x.sub(y)),
+            E::from_whole(x.nearest()),
+            log,
+            power,
+            E::zero(),
+        ]
+    }
+}
+
+#[test]
+fn lines_are_their_halves_to_the_bit() {
+    let x: [f32; LINE] = std::array::from_fn(|i| 0.37 * i as f32 + 0.01);
+    for isa in available() {
+        for n in 0..=LINE {
+            // The result is not written beyond `n`, the operand not read beyond it.
+            let operand = x[..n].to_vec();
+            let mut out = [[-7.0; LINE]; 2 * RESULTS];
+            // SAFETY: `n` elements are read; `isa` is one this CPU has.
+            unsafe { lines(isa, operand.as_ptr(), n, &mut out) };
+            let (of_line, of_halves) = out.split_at(RESULTS);
+            for (what, (line, halves)) in of_line.iter().zip(of_halves).enumerate() {
+                let bits = |x: &[f32; LINE]| x.map(f32::to_bits);
+                assert_eq!(bits(line), bits(halves), "{isa:?}, result {what} of {n} elements");
+                assert!(line[n..].iter().all(|x| *x == -7.0), "{isa:?}, result {what}: {line:?}");
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ pub type Sums<R> = [R; MR];
 /// Called from a SIMD entry point; the operands hold `depth` steps.
 #[inline(always)]
 pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize, const W: usize>(
-    sums: &mut [Sums<V::Row>; W],
+    sums: &mut [Sums<V::Line>; W],
     depth: usize,
     a: *const f32,
     b: [*const f32; W],
@@ -30,7 +30,7 @@ pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize, const W: usize
         V::unrolled_steps::<ROW, STEP, W>(sums, [1, depth / UNROLL], 0, a, b);
         for k in depth / UNROLL * UNROLL..depth {
             let b = b.map(|b| b.wrapping_add(k * NR));
-            step::<V::Row, ROW, W>(sums, a.wrapping_add(k * STEP), b);
+            step::<V::Line, ROW, W>(sums, a.wrapping_add(k * STEP), b);
         }
     }
 }
@@ -41,7 +41,7 @@ pub unsafe fn steps<V: Simd, const ROW: usize, const STEP: usize, const W: usize
 /// As [`steps`].
 #[inline(always)]
 pub unsafe fn panel_steps<V: Simd, const W: usize>(
-    sums: &mut [Sums<V::Row>; W],
+    sums: &mut [Sums<V::Line>; W],
     depth: usize,
     panel: usize,
     a: *const f32,

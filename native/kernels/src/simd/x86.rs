@@ -1,8 +1,8 @@
 //! The lanes on x86-64 with AVX2, FMA and F16C. With AVX-512 they stay the same, so that sums over lanes have the same order; only
-//! the rows of the register tile, whose elements are independent, are sixteen wide.
+//! lines, whose elements are independent, are then one register.
 
 use super::x86_tile::{Narrow, Wide};
-use super::{EXP2, Elements, LANES, LOG2, ROOT_HALF, Simd, tile};
+use super::{Elements, LANES, ROOT_HALF, Simd, tile};
 use crate::isa::Isa;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -31,10 +31,12 @@ impl<S> Copy for Ymm<S> {}
 #[expect(clippy::missing_safety_doc, reason = "one contract for all methods, stated above")]
 pub unsafe trait Set: Sized + Send + Sync + 'static {
     const ISA: Isa;
-    type Row: Elements;
+    type Line: Elements;
+    unsafe fn line(low: Ymm<Self>, high: Ymm<Self>) -> Self::Line;
+    unsafe fn halves(line: Self::Line) -> [Ymm<Self>; 2];
     /// See [`Simd::unrolled_steps`].
     unsafe fn unrolled_steps<const ROW: usize, const STEP: usize, const W: usize>(
-        sums: &mut [tile::Sums<Self::Row>; W],
+        sums: &mut [tile::Sums<Self::Line>; W],
         counts: [usize; 2],
         panel: usize,
         a: *const f32,
@@ -44,7 +46,7 @@ pub unsafe trait Set: Sized + Send + Sync + 'static {
 
 impl<S> Ymm<S> {
     #[inline(always)]
-    fn of(lanes: __m256) -> Self {
+    pub fn of(lanes: __m256) -> Self {
         Ymm(lanes, PhantomData)
     }
 }
@@ -85,6 +87,8 @@ unsafe fn four_gaps(now: i64, p: *const i64) -> __m128 {
     reason = "one argument for all methods, stated above"
 )]
 unsafe impl<S: Set> Elements for Ymm<S> {
+    const COUNT: usize = LANES;
+    type Whole = __m256i;
     #[inline(always)]
     unsafe fn zero() -> Self {
         unsafe { Self::of(_mm256_setzero_ps()) }
@@ -93,32 +97,6 @@ unsafe impl<S: Set> Elements for Ymm<S> {
     unsafe fn splat(x: f32) -> Self {
         unsafe { Self::of(_mm256_set1_ps(x)) }
     }
-    #[inline(always)]
-    unsafe fn load(p: *const f32) -> Self {
-        unsafe { Self::of(_mm256_loadu_ps(p)) }
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32) {
-        unsafe { _mm256_storeu_ps(p, self.0) }
-    }
-    #[inline(always)]
-    unsafe fn add(self, o: Self) -> Self {
-        unsafe { Self::of(_mm256_add_ps(self.0, o.0)) }
-    }
-    #[inline(always)]
-    unsafe fn fma(self, b: Self, c: Self) -> Self {
-        unsafe { Self::of(_mm256_fmadd_ps(self.0, b.0, c.0)) }
-    }
-}
-
-// SAFETY: as above.
-#[expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "one argument for all methods, stated above"
-)]
-unsafe impl<S: Set> Simd for Ymm<S> {
-    const ISA: Isa = S::ISA;
-    type Row = S::Row;
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     unsafe fn constant(x: f32) -> Self {
@@ -128,20 +106,24 @@ unsafe impl<S: Set> Simd for Ymm<S> {
         Self::of(lanes)
     }
     #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self {
+        unsafe { Self::of(_mm256_loadu_ps(p)) }
+    }
+    #[inline(always)]
     unsafe fn load_part(p: *const f32, n: usize) -> Self {
         unsafe { Self::of(_mm256_maskload_ps(p, mask(n))) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32) {
+        unsafe { _mm256_storeu_ps(p, self.0) }
     }
     #[inline(always)]
     unsafe fn store_part(self, p: *mut f32, n: usize) {
         unsafe { _mm256_maskstore_ps(p, mask(n), self.0) }
     }
     #[inline(always)]
-    unsafe fn load_half(p: *const u16) -> Self {
-        unsafe { Self::of(_mm256_cvtph_ps(_mm_loadu_si128(p.cast()))) }
-    }
-    #[inline(always)]
-    unsafe fn store_half(self, p: *mut u16) {
-        unsafe { _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0)) }
+    unsafe fn add(self, o: Self) -> Self {
+        unsafe { Self::of(_mm256_add_ps(self.0, o.0)) }
     }
     #[inline(always)]
     unsafe fn sub(self, o: Self) -> Self {
@@ -164,62 +146,73 @@ unsafe impl<S: Set> Simd for Ymm<S> {
         unsafe { Self::of(_mm256_min_ps(self.0, o.0)) }
     }
     #[inline(always)]
+    unsafe fn fma(self, b: Self, c: Self) -> Self {
+        unsafe { Self::of(_mm256_fmadd_ps(self.0, b.0, c.0)) }
+    }
+    #[inline(always)]
+    unsafe fn where_positive(self, x: Self) -> Self {
+        unsafe {
+            let positive = _mm256_cmp_ps::<_CMP_GT_OQ>(x.0, _mm256_setzero_ps());
+            Self::of(_mm256_and_ps(positive, self.0))
+        }
+    }
+    #[inline(always)]
+    unsafe fn nearest(self) -> __m256i {
+        unsafe { _mm256_cvtps_epi32(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn from_whole(n: __m256i) -> Self {
+        unsafe { Self::of(_mm256_cvtepi32_ps(n)) }
+    }
+    #[inline(always)]
+    unsafe fn times_two_to(self, n: __m256i) -> Self {
+        unsafe {
+            let scaled = _mm256_add_epi32(_mm256_castps_si256(self.0), _mm256_slli_epi32::<23>(n));
+            Self::of(_mm256_castsi256_ps(scaled))
+        }
+    }
+    #[inline(always)]
+    unsafe fn split(self) -> (Self, __m256i) {
+        unsafe {
+            let bits = _mm256_castps_si256(self.0);
+            let n = _mm256_srai_epi32::<23>(_mm256_sub_epi32(bits, _mm256_set1_epi32(ROOT_HALF)));
+            let m = _mm256_sub_epi32(bits, _mm256_slli_epi32::<23>(n));
+            (Self::of(_mm256_castsi256_ps(m)), n)
+        }
+    }
+}
+
+// SAFETY: as above.
+#[expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one argument for all methods, stated above"
+)]
+unsafe impl<S: Set> Simd for Ymm<S> {
+    const ISA: Isa = S::ISA;
+    type Line = S::Line;
+    #[inline(always)]
+    unsafe fn line(low: Self, high: Self) -> S::Line {
+        unsafe { S::line(low, high) }
+    }
+    #[inline(always)]
+    unsafe fn halves(line: S::Line) -> [Self; 2] {
+        unsafe { S::halves(line) }
+    }
+    #[inline(always)]
+    unsafe fn load_half(p: *const u16) -> Self {
+        unsafe { Self::of(_mm256_cvtph_ps(_mm_loadu_si128(p.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn store_half(self, p: *mut u16) {
+        unsafe { _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0)) }
+    }
+    #[inline(always)]
     unsafe fn sqrt(self) -> Self {
         unsafe { Self::of(_mm256_sqrt_ps(self.0)) }
     }
     #[inline(always)]
     unsafe fn fnma(self, b: Self, c: Self) -> Self {
         unsafe { Self::of(_mm256_fnmadd_ps(self.0, b.0, c.0)) }
-    }
-    #[inline(always)]
-    unsafe fn exp2<const N: usize>(x: [Self; N]) -> [Self; N] {
-        unsafe {
-            let mut whole = [_mm256_setzero_si256(); N];
-            for (whole, x) in whole.iter_mut().zip(x) {
-                *whole = _mm256_cvtps_epi32(x.0);
-            }
-            let mut f = x;
-            for (f, whole) in f.iter_mut().zip(whole) {
-                *f = Self::of(_mm256_sub_ps(f.0, _mm256_cvtepi32_ps(whole)));
-            }
-            let mut p = [Self::constant(EXP2[5]); N];
-            for c in [EXP2[4], EXP2[3], EXP2[2], EXP2[1], EXP2[0]] {
-                for (p, f) in p.iter_mut().zip(f) {
-                    *p = Self::of(_mm256_fmadd_ps(p.0, f.0, Self::constant(c).0));
-                }
-            }
-            for (p, whole) in p.iter_mut().zip(whole) {
-                let scaled = _mm256_add_epi32(_mm256_castps_si256(p.0), _mm256_slli_epi32::<23>(whole));
-                *p = Self::of(_mm256_castsi256_ps(scaled));
-            }
-            p
-        }
-    }
-    #[inline(always)]
-    unsafe fn log2<const N: usize>(x: [Self; N]) -> [Self; N] {
-        unsafe {
-            let (mut exponent, mut s) = ([_mm256_setzero_si256(); N], x);
-            for (exponent, s) in exponent.iter_mut().zip(&mut s) {
-                let bits = _mm256_castps_si256(s.0);
-                *exponent = _mm256_srai_epi32::<23>(_mm256_sub_epi32(bits, _mm256_set1_epi32(ROOT_HALF)));
-                let m = _mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32::<23>(*exponent)));
-                let one = Self::constant(1.0).0;
-                *s = Self::of(_mm256_div_ps(_mm256_sub_ps(m, one), _mm256_add_ps(m, one)));
-            }
-            let (mut square, mut p) = (s, [Self::constant(LOG2[3]); N]);
-            for square in &mut square {
-                *square = square.mul(*square);
-            }
-            for c in [LOG2[2], LOG2[1], LOG2[0]] {
-                for (p, square) in p.iter_mut().zip(square) {
-                    *p = p.fma(square, Self::constant(c));
-                }
-            }
-            for ((p, s), exponent) in p.iter_mut().zip(s).zip(exponent) {
-                *p = p.fma(s, Self::of(_mm256_cvtepi32_ps(exponent)));
-            }
-            p
-        }
     }
     #[inline(always)]
     unsafe fn gaps(now: i64, p: *const i64) -> Self {
@@ -246,13 +239,6 @@ unsafe impl<S: Set> Simd for Ymm<S> {
             let q = _mm_max_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
             let d = _mm_max_ps(q, _mm_movehl_ps(q, q));
             _mm_cvtss_f32(_mm_max_ss(d, _mm_shuffle_ps::<1>(d, d)))
-        }
-    }
-    #[inline(always)]
-    unsafe fn where_positive(self, x: Self) -> Self {
-        unsafe {
-            let positive = _mm256_cmp_ps::<_CMP_GT_OQ>(x.0, _mm256_setzero_ps());
-            Self::of(_mm256_and_ps(positive, self.0))
         }
     }
     #[inline(always)]
@@ -327,7 +313,7 @@ unsafe impl<S: Set> Simd for Ymm<S> {
     }
     #[inline(always)]
     unsafe fn unrolled_steps<const ROW: usize, const STEP: usize, const W: usize>(
-        sums: &mut [tile::Sums<S::Row>; W],
+        sums: &mut [tile::Sums<S::Line>; W],
         counts: [usize; 2],
         panel: usize,
         a: *const f32,

@@ -2,63 +2,34 @@
 //! other hardware thread of a core is busy, each gets half of the issue slots, so every instruction besides the multiplications
 //! costs: prefetching the operands lost 10 % there and gained nothing on an otherwise idle core.
 
-use super::Elements;
 use super::tile::Sums;
-use super::x86::{Avx2, Set};
+use super::x86::{Avx2, Avx512, Set};
+use super::x86_line::Zmm;
 use crate::isa::Isa;
 use std::arch::asm;
-use std::arch::x86_64::*;
 
-/// A row of the tile is two registers: its sums take twelve, a row of the right operand two, an element of the left one one.
+/// A line is two registers: its sums take twelve, a row of the right operand two, an element of the left one one.
 pub struct Narrow;
-/// A row of the tile is one register. One tile has six chains of sums, which are too few to keep the multipliers busy, so there are
+/// A line is one register. One tile has six chains of sums, which are too few to keep the multipliers busy, so there are
 /// two side by side.
 pub struct Wide;
-
-/// One 512-bit register.
-#[derive(Clone, Copy)]
-pub struct Zmm(pub __m512);
-
-// SAFETY: the trait's contract.
-#[expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "one argument for all methods, stated above"
-)]
-unsafe impl Elements for Zmm {
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        unsafe { Zmm(_mm512_setzero_ps()) }
-    }
-    #[inline(always)]
-    unsafe fn splat(x: f32) -> Self {
-        unsafe { Zmm(_mm512_set1_ps(x)) }
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const f32) -> Self {
-        unsafe { Zmm(_mm512_loadu_ps(p)) }
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32) {
-        unsafe { _mm512_storeu_ps(p, self.0) }
-    }
-    #[inline(always)]
-    unsafe fn add(self, o: Self) -> Self {
-        unsafe { Zmm(_mm512_add_ps(self.0, o.0)) }
-    }
-    #[inline(always)]
-    unsafe fn fma(self, b: Self, c: Self) -> Self {
-        unsafe { Zmm(_mm512_fmadd_ps(self.0, b.0, c.0)) }
-    }
-}
 
 // SAFETY: the trait's contract.
 unsafe impl Set for Narrow {
     const ISA: Isa = Isa::Avx2;
-    type Row = [Avx2; 2];
+    type Line = [Avx2; 2];
+    #[inline(always)]
+    unsafe fn line(low: Avx2, high: Avx2) -> [Avx2; 2] {
+        [low, high]
+    }
+    #[inline(always)]
+    unsafe fn halves(line: [Avx2; 2]) -> [Avx2; 2] {
+        line
+    }
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     unsafe fn unrolled_steps<const ROW: usize, const STEP: usize, const W: usize>(
-        sums: &mut [Sums<Self::Row>; W],
+        sums: &mut [Sums<Self::Line>; W],
         counts: [usize; 2],
         panel: usize,
         a: *const f32,
@@ -74,11 +45,21 @@ unsafe impl Set for Narrow {
 // SAFETY: the trait's contract.
 unsafe impl Set for Wide {
     const ISA: Isa = Isa::Avx512;
-    type Row = Zmm;
+    type Line = Zmm;
+    #[inline(always)]
+    unsafe fn line(low: Avx512, high: Avx512) -> Zmm {
+        // SAFETY: by the trait's contract.
+        unsafe { Zmm::of_halves(low, high) }
+    }
+    #[inline(always)]
+    unsafe fn halves(line: Zmm) -> [Avx512; 2] {
+        // SAFETY: by the trait's contract.
+        unsafe { line.halves() }
+    }
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn unrolled_steps<const ROW: usize, const STEP: usize, const W: usize>(
-        sums: &mut [Sums<Self::Row>; W],
+        sums: &mut [Sums<Self::Line>; W],
         counts: [usize; 2],
         panel: usize,
         a: *const f32,

@@ -12,7 +12,7 @@ use crate::loss::norm::unit_rows;
 use crate::mat::{Disjoint, Grad, MatMut};
 use crate::rows::Rows;
 use crate::simd::tile::NR;
-use crate::simd::{LANES, Simd};
+use crate::simd::{Elements, LANES, Simd};
 
 /// Weights of a round: 32 MB, in rounds of [`LEAST`] to [`MOST`] items.
 const ROUND: usize = 8 << 20;
@@ -189,37 +189,31 @@ impl Finish for RunningSums<'_> {
 }
 
 /// `e^(inverse * (dot - largest))` of dot products.
-struct Power<V> {
-    factor: V,
-    shift: V,
+struct Power<L> {
+    factor: L,
+    shift: L,
 }
 
-impl<V: Simd> Power<V> {
+impl<L: Elements> Power<L> {
     /// # Safety
     /// Called from a SIMD entry point.
     #[inline(always)]
-    unsafe fn new(inverse: f32, largest: f32) -> Power<V> {
+    unsafe fn new(inverse: f32, largest: f32) -> Power<L> {
         // SAFETY: by this function's contract.
         unsafe {
-            let factor = V::constant(inverse * std::f32::consts::LOG2_E);
-            let shift = V::constant(largest).mul(factor);
+            let factor = L::constant(inverse * std::f32::consts::LOG2_E);
+            let shift = L::constant(largest).mul(factor);
             Power { factor, shift }
         }
     }
 
-    /// Of sixteen.
-    ///
     /// # Safety
-    /// Called from a SIMD entry point; `dots` is valid for sixteen floats.
+    /// Called from a SIMD entry point.
     #[inline(always)]
-    unsafe fn line(&self, dots: *const f32) -> [V; 2] {
+    unsafe fn of(&self, dots: L) -> L {
         // SAFETY: by this function's contract.
-        unsafe {
-            V::exp2_clamped([
-                V::load(dots).mul(self.factor).sub(self.shift),
-                V::load(dots.add(LANES)).mul(self.factor).sub(self.shift),
-            ])
-        }
+        let [power] = unsafe { L::exp2_clamped([dots.mul(self.factor).sub(self.shift)]) };
+        power
     }
 }
 
@@ -232,16 +226,16 @@ unsafe fn powers<V: Simd>(row: &mut [f32], inverse: f32, largest: f32) -> f64 {
     let mut total = 0.0;
     // SAFETY: lines are sixteen floats.
     unsafe {
-        let power_of = Power::<V>::new(inverse, largest);
+        let power = Power::<V::Line>::new(inverse, largest);
         for run in row.chunks_mut(RUN) {
-            let mut sums = [V::zero(); 2];
+            let mut sums = V::Line::zero();
             for line in run.chunks_exact_mut(NR) {
-                let power = power_of.line(line.as_ptr());
-                power[0].store(line.as_mut_ptr());
-                power[1].store(line.as_mut_ptr().add(LANES));
-                sums = [sums[0].add(power[0]), sums[1].add(power[1])];
+                let power = power.of(V::Line::load(line.as_ptr()));
+                power.store(line.as_mut_ptr());
+                sums = sums.add(power);
             }
-            total += f64::from(sums[0].add(sums[1]).sum());
+            let [low, high] = V::halves(sums);
+            total += f64::from(low.add(high).sum());
         }
     }
     total
@@ -275,13 +269,12 @@ impl Finish for Weigh<'_> {
             }
             let sum = &self.sums[i];
             let share = f64::from(self.scale) / sum.total;
-            let power_of = Power::<V>::new(self.inverse, sum.largest);
-            let multiplier = V::constant(share as f32);
-            let each = V::constant(self.smoothing.each * self.scale);
+            let power = Power::<V::Line>::new(self.inverse, sum.largest);
+            let multiplier = V::Line::constant(share as f32);
+            let each = V::Line::constant(self.smoothing.each * self.scale);
             for (line, to) in (0..).step_by(NR).zip(to.chunks_exact_mut(NR)) {
-                let power = power_of.line(acc.add(line));
-                power[0].mul(multiplier).sub(each).store(to.as_mut_ptr());
-                power[1].mul(multiplier).sub(each).store(to.as_mut_ptr().add(LANES));
+                let power = power.of(V::Line::load(acc.add(line)));
+                power.mul(multiplier).sub(each).store(to.as_mut_ptr());
             }
             if let Some(own) = column(positive, self.from, n) {
                 // 1 - p as a difference of sums, so that a confident model keeps its last digits.

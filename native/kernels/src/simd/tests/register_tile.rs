@@ -16,7 +16,7 @@ impl<const ROW: usize, const STEP: usize, const PANEL: usize, const W: usize> Ke
     unsafe fn run<V: Simd>(self) {
         // SAFETY: by the contract of `dispatch`.
         unsafe {
-            let mut sums = [[V::Row::splat(0.25); MR]; W];
+            let mut sums = [[V::Line::splat(0.25); MR]; W];
             match PANEL {
                 0 => tile::steps::<V, ROW, STEP, W>(&mut sums, self.depth, self.a, self.b),
                 _ => tile::panel_steps::<V, W>(&mut sums, self.depth, PANEL, self.a, self.b),
