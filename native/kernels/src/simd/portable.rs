@@ -1,6 +1,7 @@
 //! Eight lanes in plain Rust.
 
-use super::{Elements, LANES, ROOT_HALF, Simd};
+use super::elements::ROOT_HALF;
+use super::{Elements, LANES, Simd};
 use crate::half::{float_to_half, half_to_float};
 use crate::isa::Isa;
 

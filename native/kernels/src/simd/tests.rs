@@ -1,5 +1,6 @@
 //! Lanes against scalars, on every instruction set of this machine.
 
+use super::elements::EXP2;
 use super::*;
 use crate::half::{float_to_half, half_to_float};
 use crate::isa::available;
@@ -353,7 +354,7 @@ unsafe fn results<E: Elements>(x: E) -> [E; RESULTS] {
             x.max(y),
             x.min(y),
             x.fma(y, x),
-            x.where_positive(x.sub(y)),
+            x.where_positive(x.sub(y).max(E::zero())),
             E::from_whole(x.nearest()),
             log,
             power,

@@ -1,8 +1,9 @@
 //! The lanes on x86-64 with AVX2, FMA and F16C. With AVX-512 they stay the same, so that sums over lanes have the same order; only
 //! lines, whose elements are independent, are then one register.
 
+use super::elements::ROOT_HALF;
 use super::x86_tile::{Narrow, Wide};
-use super::{Elements, LANES, ROOT_HALF, Simd, tile};
+use super::{Elements, LANES, Simd, tile};
 use crate::isa::Isa;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;

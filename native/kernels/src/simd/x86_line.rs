@@ -1,7 +1,8 @@
 //! A line in one register of AVX-512.
 
+use super::elements::ROOT_HALF;
 use super::x86::Avx512;
-use super::{Elements, LINE, ROOT_HALF};
+use super::{Elements, LINE};
 use std::arch::x86_64::*;
 
 /// One 512-bit register.
