@@ -83,9 +83,11 @@ const PRESETS: Record<string, Partial<StepCase>> = {
   ...PAPER_PRESETS,
 };
 
-/** Above this estimated step time in seconds, warm-up uses a batch of a few tokens. */
+/** Seconds; steps that take longer are warmed up by one, others by two. */
 const LONG_STEP = 2;
-const WARM_TOKENS = 256;
+/** Seconds of steps to measure, and the most steps. */
+const MEASURED = 10;
+const MOST_STEPS = 30;
 /** About 5 ms of one core. */
 const BUSY_ROUNDS = 500_000;
 
@@ -161,34 +163,31 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
   const work = { useful: sum(n => definition.flops(n)), paper: sum(paperFlops({ ...size, parameters })!) };
   const batch = drawBatch(lengths, size.items);
   real.forEach((n, s) => batch.target.fill(-1, batch.offsets[s]! + n, batch.offsets[s + 1]));
-  // About ten seconds of steps, assuming 50 GFLOP/s per core; at least two after the warm-up.
-  const guess = work.useful / (50e9 * device.stats().threads);
-  // The peak is sampled long enough to see the same disturbances as the steps that are compared with it.
-  const peak = new FmaPeak(device, Math.min(1, Math.max(0.01, guess / 5)));
-  const count = options.steps ?? Math.max(2, Math.min(30, Math.round(10 / guess)));
-  // Long steps are warmed up by a short one, which touches all weights and their optimiser state.
-  const long = guess > LONG_STEP;
-  const warm = long ? 1 : 2;
-  const first = long ? drawBatch([Math.min(WARM_TOKENS, size.tokens)], size.items) : batch;
-  const seconds: number[] = [];
-  const enqueueing: number[] = [];
-  let crossings = 0;
-  for (let step = 1; step <= warm + count; step++) {
-    await peak.sample();
+  let [step, crossings] = [0, 0];
+  /** Seconds of a whole step, and those until it was enqueued. */
+  const measure = async () => {
     const calls = commands(device);
     const start = performance.now();
-    const { loss } = await learner.step([step > warm ? batch : first], { step, totalSteps: warm + count });
+    const { loss } = await learner.step([batch], { step: ++step, totalSteps: MOST_STEPS });
     const enqueued = performance.now();
     await loss;
     await device.sync();
-    if (step > warm) {
-      seconds.push((performance.now() - start) / 1000);
-      enqueueing.push(enqueued - start);
-    }
     crossings = commands(device) - calls;
+    return { seconds: (performance.now() - start) / 1000, enqueueing: enqueued - start };
+  };
+  // The first step also touches its memory for the first time: at D=1024 it takes 4.7 s, the following ones 3.0 s.
+  let { seconds: guess } = await measure();
+  if (guess < LONG_STEP) guess = (await measure()).seconds;
+  const count = options.steps ?? Math.max(2, Math.min(MOST_STEPS, Math.round(MEASURED / guess)));
+  // The peak is sampled long enough to see the same disturbances as the steps that are compared with it.
+  const peak = new FmaPeak(device, Math.min(1, Math.max(0.01, guess / 5)));
+  const steps: Awaited<ReturnType<typeof measure>>[] = [];
+  while (steps.length < count) {
+    await peak.sample();
+    steps.push(await measure());
   }
   const crossing = await crossingSeconds();
-  const time = median(seconds);
+  const time = median(steps.map(({ seconds }) => seconds));
   const peakFlops = median(peak.samples);
   const { threads, isa } = device.stats();
   return {
@@ -214,7 +213,7 @@ export async function benchStep(size: StepCase, options: StepOptions = {}): Prom
     crossings,
     crossing_us: crossing * 1e6,
     crossing_share: (crossings * crossing) / time,
-    enqueue_ms: median(enqueueing),
+    enqueue_ms: median(steps.map(({ enqueueing }) => enqueueing)),
   };
 }
 
