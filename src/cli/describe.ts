@@ -4,7 +4,7 @@ import type { TrainReport, TrainStart } from '../jobs/train-report.js';
 import { describeEvaluation } from '../eval/report.js';
 import { fetchesBeside, leastHiddenSegment } from '../negatives/segment-size.js';
 import type { Verdict } from '../jobs/verdict.js';
-import { coloured, formatCount, formatSeconds, formatShare } from '../util/terminal.js';
+import { coloured, formatCount, formatCounted, formatSeconds, formatShare } from '../util/terminal.js';
 import { printable } from '../util/text-width.js';
 
 const NAMES = { hstu: 'HSTU', fuxi: 'FuXi-alpha', sasrec: 'SASRec' };
@@ -18,8 +18,11 @@ export function describeParameters(model: ModelConfig, blockParameters: number, 
   const { d, blocks, heads, dqk, dv, maxLength } = model;
   const count = `${formatMillions(blockParameters)} parameters in the blocks`;
   if (kind !== model.kind) return `${kind}: length ${maxLength}, ${count}`; // the shape of a custom model is unknown
-  const widths = dqk === dv ? `heads of ${dqk}` : `heads of ${dqk} (query, key) and ${dv} (value)`;
-  return `${NAMES[model.kind]}: ${blocks} blocks, width ${d}, ${heads} ${widths}, length ${maxLength}, ${count}`;
+  const widths = dqk === dv ? `${dqk}` : `${dqk} (query, key) and ${dv} (value)`;
+  return (
+    `${NAMES[model.kind]}: ${formatCounted(blocks, 'block')}, width ${d}, ${formatCounted(heads, 'head')} of ${widths}, ` +
+    `length ${maxLength}, ${count}`
+  );
 }
 
 export function describeStart(start: TrainStart): string {
@@ -32,7 +35,7 @@ export function describeStart(start: TrainStart): string {
     `${describeParameters(config.model, start.blockParameters, start.model)}; positions and other dense ` +
       `${formatMillions(start.denseParameters - start.blockParameters)}, item table ${formatMillions(start.tableParameters)}`,
     `${config.loss.kind}, ${config.optimizer.table} on the table, lr ${config.optimizer.lr}, batches of ${size}, ` +
-      `${config.epochs} epochs, about ${formatCount(start.totalSteps)} steps, seed ${config.seed}`,
+      `${formatCounted(config.epochs, 'epoch')}, about ${formatCounted(start.totalSteps, 'step')}, seed ${config.seed}`,
     ...describeChoices(start),
     ...adviseBatch(start),
     ...adviseSegment(start),
@@ -85,7 +88,7 @@ function adviseBatch({ config, tokensPerEpoch }: TrainStart): string[] {
   const better = Math.max(config.model.maxLength, 2 ** Math.round(Math.log2(tokensPerEpoch / (2 * FEW_STEPS))));
   if (better >= config.batch.tokens) return [];
   return [
-    `a small log: an epoch is ${Math.ceil(tokensPerEpoch / config.batch.tokens)} steps; more steps with smaller batches may ` +
+    `a small log: an epoch is ${formatCounted(Math.ceil(tokensPerEpoch / config.batch.tokens), 'step')}; more steps with smaller batches may ` +
       `learn more: --set batch.tokens=${better}`,
   ];
 }
@@ -106,7 +109,9 @@ function adviseSegment({ config: { batch, loss, model }, items }: TrainStart): s
 }
 
 export function describeReport(report: TrainReport): string {
-  const lines = [`${report.step} steps in ${formatSeconds(report.seconds)}; weights ${report.digest.slice(0, 16)}`];
+  const lines = [
+    `${formatCounted(report.step, 'step')} in ${formatSeconds(report.seconds)}; weights ${report.digest.slice(0, 16)}`,
+  ];
   if (report.best) {
     const { value, epoch } = report.best;
     const tested = report.test ? '; tested with those weights' : '';

@@ -38,7 +38,9 @@ export function verdict(report: EvaluationReport, { stillImproving = false } = {
     );
     if (below.length > 0) {
       const figures = below.map(m => `${m} ${model![m]!.value.toFixed(4)} against ${metrics[m]!.value.toFixed(4)}`);
-      lost.push(`the model is not above ${describe(name)}: ${figures.join(', ')}`);
+      const isNoise = below.every(m => metrics[m]!.value - model![m]!.value <= model![m]!.margin);
+      const within = isNoise ? ' (within the interval)' : '';
+      lost.push(`the model is not above ${describe(name)}: ${figures.join(', ')}${within}`);
     }
   }
   const wins = lost.length === 0;

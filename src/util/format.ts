@@ -7,6 +7,11 @@ export function formatCount(value: number): string {
   return WHOLE.format(value);
 }
 
+/** 1, 'step' -> 1 step; 1234, 'step' -> 1,234 steps */
+export function formatCounted(value: number, noun: string): string {
+  return `${formatCount(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
 /** 0.1234 -> 12.34 % */
 export function formatShare(share: number, digits = 2): string {
   return `${(share * 100).toFixed(digits)} %`;

@@ -1,7 +1,7 @@
 // Terminal output: numbers, bars, aligned tables, colour, a progress line. No policy, no logging.
 
 import { styleText } from 'node:util';
-export { formatCount, formatSeconds, formatShare } from './format.js';
+export { formatCount, formatCounted, formatSeconds, formatShare } from './format.js';
 import { cutTo, padTo, printable, textWidth, wrapLine } from './text-width.js';
 
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];

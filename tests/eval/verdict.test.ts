@@ -38,6 +38,15 @@ test('a model below one says which, by how much, and what to try', () => {
   expect(verdict(report(0.2, 0.3, { excludedTargets: 50 })).lines[1]).toContain('evaluation.exclude: none');
 });
 
+test('a difference within the interval of the model is said to be so', () => {
+  const { metrics } = report(0.2, 0.21);
+  const withMargin = (margin: number) => ({
+    metrics: { ...metrics, model: { 'hr@10': { value: 0.2, margin }, 'ndcg@10': { value: 0.1, margin } } },
+  });
+  expect(verdict(report(0.2, 0.21, withMargin(0.02))).lines[0]).toMatch(/against 0\.1050 \(within the interval\)$/);
+  expect(verdict(report(0.2, 0.21, withMargin(0.007))).lines[0]).not.toContain('interval');
+});
+
 test('an equal figure is no win', () => {
   expect(verdict(report(0.2, 0.2)).wins).toBe(false);
 });
