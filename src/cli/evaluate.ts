@@ -2,6 +2,8 @@
 import { Command, Option } from '@commander-js/extra-typings';
 import { describeEvaluation } from '../eval/report.js';
 import { evaluate } from '../jobs/evaluate.js';
+import { validationShare } from '../jobs/left-out.js';
+import { openStore } from '../jobs/open-run.js';
 import { judge } from '../jobs/verdict.js';
 import { RunFolder } from '../train/run-folder.js';
 import { wholeNumber } from '../util/number-flags.js';
@@ -39,8 +41,10 @@ export function evaluateCommand() {
         ...(store !== undefined && { store }),
       });
       const known = RunFolder.open(run);
-      const { store: place, config } = known.description;
-      const verdict = judge({ run, test: report, store: store ?? known.find(place), epochs: config.epochs });
+      const { config } = known.description;
+      const source = openStore(known, store);
+      const heldOut = validationShare(source, config);
+      const verdict = judge({ run, test: report, store: source.folder, epochs: config.epochs, heldOut });
       const text = `${describeEvaluation(report)}\n\n${describeVerdict(verdict)}`;
       process.stdout.write(`${json ? JSON.stringify({ ...report, verdict }) : fitted(text)}\n`);
     });

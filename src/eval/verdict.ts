@@ -7,6 +7,8 @@ const DECISIVE = ['hr@1', 'hr@10', 'ndcg@10'];
 /** Recommending the last item again is a fault beyond this multiple of the true frequency, from this share of cases on. */
 const SELF_EXCESS = 3;
 const SELF_SHARE = 0.2;
+/** Validation events per pair that the model learned from: above it, training on them too is worth a second run. */
+const HELD_OUT = 0.1;
 
 export interface BaselineVerdict {
   /** Every decisive metric is above every baseline. */
@@ -17,17 +19,24 @@ export interface BaselineVerdict {
   remedy?: Remedy;
 }
 
-export type Remedy = 'epochs' | 'exclude' | 'priors' | 'tune';
+export type Remedy = 'epochs' | 'refit' | 'exclude' | 'priors' | 'tune';
 
 const REMEDIES: Record<Remedy, string> = {
   epochs: 'validation was still improving when training stopped; raise epochs',
+  refit: 'many events were held out for validation; `npx turbogr refit` trains on them too',
   exclude: 'many targets are repeats and excluded from the ranking; set evaluation.exclude: none',
   priors: "set priors: auto, which adds what the baselines know to the model's logits",
   tune: 'search for better settings with `npx turbogr tune`',
 };
 
-/** `stillImproving`: the last validation of the run was its best. */
-export function verdict(report: EvaluationReport, { stillImproving = false } = {}): BaselineVerdict {
+export interface Training {
+  /** The last validation of the run was its best. */
+  stillImproving?: boolean;
+  /** Validation events per pair that the model learned from. */
+  heldOut?: number;
+}
+
+export function verdict(report: EvaluationReport, training: Training = {}): BaselineVerdict {
   const { model, 'model alone': _part, ...baselines } = report.metrics;
   const isBlend = report.priors?.features.model === 0;
   const lost: string[] = [];
@@ -44,8 +53,9 @@ export function verdict(report: EvaluationReport, { stillImproving = false } = {
     }
   }
   const wins = lost.length === 0;
-  const remedy = likelyRemedy(report, stillImproving);
+  const remedy = likelyRemedy(report, training);
   const lines = wins ? ['the model is above every baseline'] : [...lost, `likely remedy: ${REMEDIES[remedy]}`];
+  if (wins && remedy === 'refit') lines.push(REMEDIES.refit);
   if (isBlend)
     lines.push(
       'on validation the network adds nothing to the blend of the baselines, so that blend is used for ranking',
@@ -65,8 +75,9 @@ function describe(baseline: string): string {
   return baseline === 'blend' ? 'the blend of the baselines' : baseline;
 }
 
-function likelyRemedy(report: EvaluationReport, stillImproving: boolean): Remedy {
+function likelyRemedy(report: EvaluationReport, { stillImproving = false, heldOut = 0 }: Training): Remedy {
   if (stillImproving) return 'epochs';
+  if (heldOut > HELD_OUT) return 'refit';
   if (report.excludedTargets > 0.1 * report.cases) return 'exclude';
   return report.priors ? 'tune' : 'priors';
 }

@@ -1,5 +1,5 @@
-// Counts what a model never sees, so that nothing is dropped silently: rows rejected by `prepare`, and events older than the
-// model's length.
+// Counts what a model never sees, so that nothing is dropped silently: rows rejected by `prepare`, events older than the
+// model's length, and events held out for validation.
 
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -48,4 +48,19 @@ export function countUntrained(
     if (window === 'latest') untrainedEvents += Math.max(0, ends[user]! - model.maxLength - 1);
   }
   return { untrainedEvents, trainingEvents };
+}
+
+/** Validation events per pair that the model learns from; 0 if it learns from them too. */
+export function validationShare(
+  { split, users }: Pick<SequenceSource, 'split' | 'users'>,
+  config: ResolvedConfig,
+): number {
+  if (config.trainOn !== 'train') return 0;
+  let [pairs, heldOut] = [0, 0];
+  for (let user = 0; user < users; user++) {
+    const end = Math.max(1, split.trainEnd[user]!);
+    pairs += end - 1;
+    heldOut += Math.max(0, split.validationEnd[user]! - end);
+  }
+  return heldOut / Math.max(1, pairs);
 }

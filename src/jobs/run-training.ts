@@ -27,7 +27,7 @@ import { sha256File } from '../util/hash.js';
 import { RankFigures } from '../view/rank-figures.js';
 import { writeReport } from '../view/write-report.js';
 import { evaluateModel } from './evaluate.js';
-import { countUntrained, readPreparedSummary } from './left-out.js';
+import { countUntrained, readPreparedSummary, validationShare } from './left-out.js';
 import { measurePeak } from './measure-peak.js';
 import { settleRunPriors } from './priors.js';
 import { saveRunRanks } from './run-ranks.js';
@@ -137,7 +137,8 @@ export async function runTraining(
     if (evaluation && leads) saveRunRanks(run, evaluation, digest);
     const stillImproving = done && result.reason !== 'patience' && best !== null && early.waited === 0;
     const shares = ranks.view()?.shares;
-    const judged = { store: source.folder, epochs: config.epochs };
+    const heldOut = best ? validationShare(source, config) : 0;
+    const judged = { store: source.folder, epochs: config.epochs, stillImproving, heldOut };
     const report: TrainReport = {
       run: run.path,
       ...result,
@@ -152,9 +153,7 @@ export async function runTraining(
       ...(shares && { shares }),
       ...(priors && { priors }),
       ...(test && { test }),
-      ...(leads &&
-        done &&
-        options.test !== false && { verdict: judge({ run: run.path, test, stillImproving, ...judged }) }),
+      ...(leads && done && options.test !== false && { verdict: judge({ run: run.path, test, ...judged }) }),
     };
     if (leads) {
       writeFileAtomic(run.report, `${JSON.stringify(report, null, 2)}\n`);

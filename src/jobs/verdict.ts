@@ -3,7 +3,7 @@
 
 import { relative } from 'node:path';
 import type { EvaluationReport } from '../eval/report.js';
-import { type Remedy, verdict } from '../eval/verdict.js';
+import { type Remedy, type Training, verdict } from '../eval/verdict.js';
 
 export interface Verdict {
   /** Stable for scripts. */
@@ -14,19 +14,17 @@ export interface Verdict {
   next: string;
 }
 
-export interface Judged {
+export interface Judged extends Training {
   run: string;
   /** Undefined if no events were held out. */
   test: EvaluationReport | undefined;
-  /** The last validation of the run was its best. */
-  stillImproving?: boolean;
   /** Path of the run's data. */
   store: string;
   epochs: number;
 }
 
 export function judge(judged: Judged): Verdict {
-  const { run, test, stillImproving = false } = judged;
+  const { run, test } = judged;
   if (!test || test.cases === 0) {
     return {
       kind: 'untested',
@@ -67,7 +65,7 @@ export function judge(judged: Judged): Verdict {
       next: 'npx turbogr train <log> --drop-repeats, if users only repeat items in it',
     };
   }
-  const { wins, lines, remedy = 'tune' } = verdict(test, { stillImproving });
+  const { wins, lines, remedy = 'tune' } = verdict(test, judged);
   const next = wins ? `npx turbogr recommend ${run} --user <id>` : nextTrial(judged, remedy);
   return { kind: wins ? 'ahead' : 'behind', lines, next };
 }
@@ -79,6 +77,7 @@ function nextTrial({ run, store: folder, epochs }: Judged, remedy: Remedy): stri
   const again = (name: string, setting: string) =>
     `npx turbogr train ${store} --run ${run}-${name} --set ${setting}, with the settings you gave`;
   if (remedy === 'epochs') return again('longer', `epochs=${2 * epochs}`);
+  if (remedy === 'refit') return `npx turbogr refit ${run}`;
   if (remedy === 'priors') return again('priors', 'priors=auto');
   if (remedy === 'exclude') return `npx turbogr evaluate ${run} --exclude none`;
   return `npx turbogr tune ${store} --out ${run}-tuned`;

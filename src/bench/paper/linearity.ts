@@ -34,7 +34,7 @@ const QUICK: ScaleOptions = { rows: ROWS, turns: 3, turnSeconds: 1.5, stepSecond
 const LARGE: ScaleOptions = { rows: ROWS, turns: 2 };
 const LARGE_WIDTH = 1024;
 /** Share of the machine's memory that two ranks may use. */
-const SHARE = 0.6;
+const SHARE = 0.85;
 
 export const linearity: Section = {
   id: 'linearity',
