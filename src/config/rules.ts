@@ -23,6 +23,8 @@ const EPOCHS = { least: 3, most: 200 };
 /** Full softmax is chosen only if the budget allows this many epochs with it. */
 const FULL_SOFTMAX_EPOCHS = 10;
 const SAMPLED = `a sampled loss; a drawn row takes as long as ${DRAWN} items of a full softmax`;
+/** Temperature of the full softmax: by validation on six logs. */
+const SOFTER = 0.08;
 const RATE = 2e-3;
 /** Runs of up to this many epochs use their whole budget; longer ones end by early stopping. */
 const FEW_EPOCHS = 30;
@@ -86,6 +88,9 @@ export function chooseSettings(log: LogStatistics, config: Config, isGiven: (key
     full * FULL_SOFTMAX_EPOCHS <= BUDGET ? 'full-softmax' : 'sampled-softmax',
     `${count(log.items)} items: an epoch of full softmax takes ${share(full / BUDGET)} of the budget, ${share(1 / FULL_SOFTMAX_EPOCHS)} at most`,
   );
+  if (kind === 'full-softmax') {
+    choose('loss.temperature', loss.temperature, SOFTER, 'full softmax: the best of four values on most logs');
+  }
   const negatives =
     kind === 'full-softmax'
       ? loss.negatives

@@ -15,7 +15,7 @@ const SPACE = {
   blocks: [1, 2, 4, 8],
   dropout: [0.1, 0.2, 0.3, 0.5],
   lr: [5e-4, 1e-3, 2e-3, 4e-3],
-  temperature: [0.03, 0.05, 0.07, 0.1],
+  temperature: [0.03, 0.05, 0.08, 0.12],
   kind: ['full-softmax', 'sampled-softmax'],
   negatives: [128, 256, 512],
   ema: [undefined, 0.99, 0.998],

@@ -51,11 +51,11 @@ test('length, batch, loss and epochs follow the size of the log', () => {
   const short = resolveForLog(log(20_000, 8)).config;
   expect(short.model.maxLength).toBe(16);
   expect(short.batch).toEqual({ tokens: 2048, lanes: 1 });
-  expect(short.loss.kind).toBe('full-softmax');
+  expect(short.loss).toMatchObject({ kind: 'full-softmax', temperature: 0.08 });
   const long = resolveForLog(log(3000, 1000, { items: 130_000 })).config;
   expect(long.model.maxLength).toBe(200);
   expect(long.window).toBe('sliding');
-  expect(long.loss.kind).toBe('sampled-softmax');
+  expect(long.loss).toMatchObject({ kind: 'sampled-softmax', temperature: 0.05 });
   expect(long.optimizer.table).toBe('lazy-adam');
   expect(long.epochs).toBeLessThan(short.epochs);
   expect(resolveForLog(log(1000, 5000, { items: 10 ** 6 }), { model: { d: 1024, blocks: 16 } }).config.epochs).toBe(3);
