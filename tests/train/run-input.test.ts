@@ -154,7 +154,7 @@ test('refused input leaves no folder behind', async () => {
 });
 
 test.each([
-  ['a loss number', '"temperature": 0.05', '"temperature": 0.06'],
+  ['a loss number', '"temperature": 0.08', '"temperature": 0.06'],
   ['an evaluation number', '"targets": 1', '"targets": 2'],
   ['the fingerprint', '"fingerprint": "', '"fingerprint": "0'],
 ])('run.json with %s edited is refused', async (_, from, to) => {
