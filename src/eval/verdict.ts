@@ -29,6 +29,7 @@ const REMEDIES: Record<Remedy, string> = {
   tune: 'search for better settings with `npx turbogr tune`',
 };
 
+/** What is known of the run besides its test. */
 export interface Training {
   /** The last validation of the run was its best. */
   stillImproving?: boolean;

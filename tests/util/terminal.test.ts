@@ -1,10 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { bar, formatCount, formatSeconds, formatShare, hasColour, table } from '../../src/util/terminal.js';
+import {
+  bar,
+  formatCount,
+  formatCounted,
+  formatSeconds,
+  formatShare,
+  hasColour,
+  table,
+} from '../../src/util/terminal.js';
 import { textWidth, wrapLine } from '../../src/util/text-width.js';
 
 describe('figures for people', () => {
   it('are grouped, scaled and rounded', () => {
     expect([0, 999, 1_234_567].map(formatCount)).toEqual(['0', '999', '1,234,567']);
+    expect([0, 1, 1234].map(n => formatCounted(n, 'step'))).toEqual(['0 steps', '1 step', '1,234 steps']);
     expect([0.012, 1.25, 83.4, 3725].map(formatSeconds)).toEqual(['12 ms', '1.3 s', '1 min 23 s', '1 h 2 min']);
     expect(formatShare(0.12345)).toBe('12.35 %');
     expect(formatShare(0.5, 0)).toBe('50 %');
